@@ -1,0 +1,125 @@
+"""Blocks: attention moves information between positions, a feed-forward thinks it over.
+
+Knows one block. Knows nothing of tokens or of how many blocks are stacked.
+"""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_utils.attention import (
+    GroupedQueryAttention,
+    LayerCache,
+    MultiHeadAttention,
+)
+from course_utils.config import LlamaConfig, StackConfig
+from course_utils.feedforward import FeedForward, RMSNorm, SwiGLU
+
+
+class Residual(nn.Module):
+    """Add a sublayer's output to the stream that flows past it.
+
+    pre: x + dropout(sublayer(norm(x))), Xiong et al. 2020, figure 1b;
+    post: norm(x + dropout(sublayer(x))), Vaswani et al. 2017, section 3.1.
+    """
+
+    def __init__(self, d_model: int, dropout: float, norm: str):
+        super().__init__()
+        self.pre = norm == "pre"
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "b t m"], sublayer: Callable[[Tensor], Tensor]):
+        """Return a tensor of the shape of x."""
+        if self.pre:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention, then a feed-forward network, each with a residual connection.
+
+    With a causal mask it is also the block of a decoder-only model.
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+
+    def __init__(self, config: StackConfig):
+        super().__init__()
+        width, dropout = config.d_model, config.dropout
+        self.attention = MultiHeadAttention(width, config.num_heads, dropout=dropout)
+        self.attention_residual = Residual(width, dropout, config.norm)
+        self.feedforward = FeedForward(width, config.d_ff, config.activation, dropout)
+        self.feedforward_residual = Residual(width, dropout, config.norm)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t m"],
+        mask: Tensor | None = None,
+        cache: LayerCache | None = None,
+    ) -> Float[Tensor, "b t m"]:
+        """mask: bool, True = may look, broadcasting to "b h q k"."""
+        x = self.attention_residual(
+            x, lambda y: self.attention(y, mask=mask, cache=cache)
+        )
+        return self.feedforward_residual(x, self.feedforward)
+
+
+class DecoderBlock(EncoderBlock):
+    """An encoder block with a look at the encoder's output in the middle.
+
+    d_memory: width of that output (default: the width of this stack).
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+
+    def __init__(self, config: StackConfig, d_memory: int | None = None):
+        super().__init__(config)
+        self.cross_attention = MultiHeadAttention(
+            config.d_model, config.num_heads, d_memory=d_memory, dropout=config.dropout
+        )
+        self.cross_residual = Residual(config.d_model, config.dropout, config.norm)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t m"],
+        memory: Float[Tensor, "b s n"],
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> Float[Tensor, "b t m"]:
+        """mask: who looks at whom in x; memory_mask: who in x looks at whom in memory."""
+        x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
+        x = self.cross_residual(
+            x, lambda y: self.cross_attention(y, memory, mask=memory_mask)
+        )
+        return self.feedforward_residual(x, self.feedforward)
+
+
+class LlamaBlock(nn.Module):
+    """The same two steps in LLaMA's parts: RMSNorm first, rotary attention, SwiGLU.
+
+    Source: Touvron et al. 2023, section 2.2.
+    """
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__()
+        self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
+        self.attention = GroupedQueryAttention(
+            config.d_model, config.num_heads, config.num_kv_heads, config.dropout
+        )
+        self.feedforward_norm = RMSNorm(config.d_model, config.norm_eps)
+        self.feedforward = SwiGLU(config.d_model, config.d_ff)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t m"],
+        rotary: tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]],
+        mask: Tensor | None = None,
+        cache: LayerCache | None = None,
+    ) -> Float[Tensor, "b t m"]:
+        """rotary: cosines and sines of the positions of x; mask as in EncoderBlock."""
+        seen = self.attention(self.attention_norm(x), rotary, mask, cache)
+        x = x + self.dropout(seen)
+        return x + self.dropout(self.feedforward(self.feedforward_norm(x)))

@@ -1,0 +1,73 @@
+"""Networks that treat every position alike and alone.
+
+Knows widths. Knows nothing of other positions: attention alone moves information.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.shapes import check_choice, check_fraction, check_positive
+
+
+class FeedForward(nn.Module):
+    """Widen, bend, narrow: linear, activation, dropout, linear.
+
+    Source: Vaswani et al. 2017, section 3.3. Raises ValueError for sizes below 1.
+    """
+
+    def __init__(
+        self, d_model: int, d_ff: int, activation: str = "relu", dropout: float = 0.0
+    ):
+        super().__init__()
+        check_positive(d_model=d_model, d_ff=d_ff)
+        check_fraction(dropout=dropout)
+        check_choice("activation", activation, ("relu", "gelu"))
+        self.widen = nn.Linear(d_model, d_ff)
+        self.activation = nn.ReLU() if activation == "relu" else nn.GELU()
+        self.dropout = nn.Dropout(dropout)
+        self.narrow = nn.Linear(d_ff, d_model)
+
+    def forward(self, x: Float[Tensor, "b t m"]) -> Float[Tensor, "b t m"]:
+        """The same network at every position."""
+        return self.narrow(self.dropout(self.activation(self.widen(x))))
+
+
+class SwiGLU(nn.Module):
+    """A feed-forward network whose hidden units are gated by others.
+
+    Source: Shazeer 2020, section 2. Raises ValueError for sizes below 1.
+    """
+
+    def __init__(self, d_model: int, d_ff: int):
+        super().__init__()
+        check_positive(d_model=d_model, d_ff=d_ff)
+        self.gate = nn.Linear(d_model, d_ff, bias=False)
+        self.up = nn.Linear(d_model, d_ff, bias=False)
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x: Float[Tensor, "b t m"]) -> Float[Tensor, "b t m"]:
+        """The same network at every position."""
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class RMSNorm(nn.Module):
+    """Divide by the root mean square over the width; no mean, no bias.
+
+    Computed in at least float32, so that bfloat16 activations lose nothing.
+
+    Source: Zhang and Sennrich 2019, section 3. Raises ValueError for a width below 1.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5):
+        super().__init__()
+        check_positive(d_model=d_model)
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+
+    def forward(self, x: Float[Tensor, "*batch m"]) -> Float[Tensor, "*batch m"]:
+        """Scale each position to a root mean square of 1, then by the weight."""
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        scale = torch.rsqrt(wide.pow(2).mean(dim=-1, keepdim=True) + self.eps)
+        return self.weight * (wide * scale).to(x.dtype)

@@ -1,0 +1,52 @@
+"""Who may look at whom. In every mask of this course **True means: may look**.
+
+Knows positions and padding ids. Knows nothing of scores.
+"""
+
+from functools import reduce
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from course_utils.shapes import check_positive
+
+
+def causal_mask(
+    query_length: int,
+    key_length: int | None = None,
+    device: torch.device | str | None = None,
+) -> Bool[Tensor, "q k"]:
+    """A position may look at itself and at what came before it.
+
+    With more keys than queries the queries are the *last* positions, as in decoding
+    with a cache: query i sits at position i + key_length - query_length.
+
+    Source: Vaswani et al. 2017, section 3.2.3. Raises ValueError for lengths below 1
+    or for fewer keys than queries.
+    """
+    key_length = query_length if key_length is None else key_length
+    check_positive(query_length=query_length, key_length=key_length)
+    if key_length < query_length:
+        raise ValueError(
+            f"key_length must be at least query_length={query_length}, got {key_length}"
+        )
+    ones = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
+    return ones.tril(diagonal=key_length - query_length)
+
+
+def padding_mask(ids: Int64[Tensor, "b k"], pad_id: int) -> Bool[Tensor, "b 1 1 k"]:
+    """Nobody may look at padding: hides *keys*, for every head and every query."""
+    return (ids != pad_id)[:, None, None, :]
+
+
+def combine_masks(*masks: Tensor | None) -> Tensor | None:
+    """May look only where every mask allows it; None stands for "no restriction".
+
+    Raises TypeError for a mask that is not bool.
+    """
+    present = [mask for mask in masks if mask is not None]
+    for mask in present:
+        if mask.dtype != torch.bool:
+            raise TypeError(f"masks must be bool (True = may look), got {mask.dtype}")
+    return reduce(torch.logical_and, present) if present else None
