@@ -1,0 +1,63 @@
+# Two commands: `make lab` opens the course, `make test` runs every test.
+# Each does its own set-up, once; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+IN_SILENCE := $(RUN) tests/notebook_environment.py $(RUN)
+
+# The stamp names what was set up and where; it is written only after success.
+KEY := $(shell (pwd; cat requirements.txt pyproject.toml) | cksum | cut -d ' ' -f 1)
+READY := $(VENV)/ready-$(KEY)
+ifneq ($(shell $(RUN) -c 'print("alive")' 2>/dev/null),alive)
+.PHONY: $(READY)
+endif
+
+.PHONY: help lab test test-all test-worlds refresh reset setup
+.DEFAULT_GOAL := help
+
+help:  ## list the commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+lab: $(READY)  ## open the course in JupyterLab, in your working copies
+	@$(RUN) -m course_utils.workshop lab
+
+test: $(READY)  ## run all tests, the notebooks included
+	@$(RUN) -m pytest
+
+test-all: $(READY)  ## the same and the long tests
+	@$(RUN) -m pytest -m "long or not long"
+
+test-worlds: $(READY)  ## the notebooks that load real data, on the worlds instead
+	@COURSE_DATA=worlds $(RUN) -m pytest --real-data-only tests/test_notebooks.py notebooks
+
+refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
+	@$(IN_SILENCE) -m course_utils.workshop refresh $(NB)
+
+reset: $(READY)  ## bring back one working copy: NB=01
+	@$(RUN) -m course_utils.workshop reset $(NB)
+
+setup: $(READY)  ## only the set-up
+
+# Unfinished work is thrown away and begun again; a healthy environment is brought up
+# to date. pip keeps its downloads, so nothing is fetched twice.
+$(READY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "Python 3.11 or newer is needed, and '$(PYTHON)' is not:" \
+	         "name another, such as: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Setting up $(VENV): about 2 GB with torch, some minutes, only this once …"
+	@rm -f $(VENV)/ready-*
+	@if [ -e $(VENV)/unfinished ] || ! $(RUN) -m pip --version >/dev/null 2>&1; then \
+	  mkdir -p $(VENV) && touch $(VENV)/unfinished && \
+	  find $(VENV) -mindepth 1 ! -name unfinished -delete && \
+	  $(PYTHON) -m venv $(VENV) || { echo "No virtual environment could be made;" \
+	    "on Debian and Ubuntu: apt install python3-venv"; exit 1; }; fi
+	@touch $(VENV)/unfinished
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements.txt || \
+	  { echo "The set-up did not finish: run the same command again"; exit 1; }
+	@$(RUN) -c 'import os, sysconfig; \
+	  path = os.path.join(sysconfig.get_path("purelib"), "course.pth"); \
+	  open(path, "w").write(os.getcwd() + "\n")'
+	@$(RUN) -c 'import course_utils, jupyterlab, matplotlib.pyplot, torch'
+	@rm -f $(VENV)/unfinished
+	@touch $@

@@ -1,0 +1,147 @@
+"""Lend out the hub's libraries so that they answer soon, quietly and in one sentence.
+Knows the habits of `datasets` and `transformers`; knows nothing of what is loaded.
+
+Without a network they would retry for minutes. So one short request asks whether the
+hub answers, and if not they are held to what they have cached.
+"""
+
+import importlib
+import json
+import logging
+import os
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+PROBE_SECONDS = 4.0
+LIBRARIES = {"datasets": "datasets", "models": "transformers"}
+RETRIES = re.compile(r"STREAMING_\w+_(MAX_RETRIES|RETRY_INTERVAL)")
+
+
+class DataUnavailable(Exception):  # noqa: N818 - a state, not a mistake
+    """The data are neither on this machine nor to be had now; the message says what
+    to do. IPython shows that sentence alone, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+@contextmanager
+def hub_library(kind: str, name: str) -> Iterator[tuple[Any, bool]]:
+    """Yield the library for a repository, and whether the hub answers.
+
+    `kind` is "datasets" or "models". Whatever fails inside is raised again as
+    DataUnavailable, or as ValueError where the request itself is wrong.
+    """
+    online = hub_answers(kind, name)  # asks while the library is being imported
+    library = importlib.import_module(LIBRARIES[kind])
+    is_online = online()
+    with ExitStack() as stack:
+        for owner, setting, value in _settings(kind, is_online):
+            stack.enter_context(mock.patch.object(owner, setting, value))
+        stack.enter_context(_quiet(library))
+        try:
+            yield library, is_online
+        except Exception as error:
+            raise _explained(error, kind, name, is_online) from error
+
+
+def hub_answers(kind: str, name: str) -> Callable[[], bool]:
+    """Ask the hub about a repository; the returned function waits for the answer, at
+    most PROBE_SECONDS after the asking.
+
+    A login page of a hotel is no answer. The thread keeps slow name resolution from
+    stretching the time. HF_HUB_OFFLINE=1 means no without asking.
+    """
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        return lambda: False
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    url = f"{endpoint}/api/{kind}/{name}"
+    answers: list[bool] = []
+    deadline = time.monotonic() + PROBE_SECONDS
+
+    def ask() -> None:
+        try:
+            with urllib.request.urlopen(url, timeout=PROBE_SECONDS) as reply:
+                answers.append("sha" in json.load(reply))
+        except urllib.error.HTTPError as error:
+            answers.append("X-Error-Code" in error.headers)  # the hub's way to say no
+        except Exception:
+            answers.append(False)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+
+    def wait() -> bool:
+        thread.join(max(0.0, deadline - time.monotonic()))
+        return answers == [True]
+
+    return wait
+
+
+def _settings(kind: str, online: bool) -> list[tuple[Any, str, object]]:
+    """What the libraries read from the environment once, when first imported."""
+    from huggingface_hub import constants
+
+    settings = [(constants, "HF_HUB_OFFLINE", not online)]
+    if kind == "datasets":
+        from datasets import config
+
+        settings += [(config, "HF_HUB_OFFLINE", not online)]
+        settings += [(config, name, 1) for name in vars(config) if RETRIES.match(name)]
+    return settings
+
+
+@contextmanager
+def _quiet(library: Any) -> Iterator[None]:
+    """Silence the log lines of the libraries; their exceptions say it all."""
+    loggers = [logging.getLogger(n) for n in (library.__name__, "huggingface_hub")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _explained(error: Exception, kind: str, name: str, online: bool) -> Exception:
+    """One sentence for an exception of the hub's libraries."""
+    chain = list(_chain(error))
+    kinds = {base.__name__ for link in chain for base in type(link).__mro__}
+    reason = f"{type(chain[-1]).__name__}: {str(chain[-1]).strip()}"
+    reason = reason.split("\n")[0][:100]
+    if type(error) is ValueError and "split" in str(error):
+        return ValueError(f"{name}: {error}")
+    if not online:
+        return DataUnavailable(
+            f"{name} cannot be loaded: the hub does not answer and nothing is cached "
+            "here. Connect to the network and run this again, or name a local file."
+        )
+    if kinds & {"DatasetNotFoundError", "RepositoryNotFoundError"}:
+        return DataUnavailable(f"the hub has no public repository {kind}/{name}.")
+    if kinds & {"ArrowException", "JSONDecodeError", "UnicodeDecodeError"}:
+        repair = f"load_dataset({name!r}, download_mode='force_redownload')"
+        if kind == "models":
+            repair = f"AutoTokenizer.from_pretrained({name!r}, force_download=True)"
+        return DataUnavailable(
+            f"{name} arrived damaged ({reason}). Repair it once with {repair}, then "
+            "run this again."
+        )
+    return DataUnavailable(
+        f"{name} could not be fetched: the hub answered and then failed ({reason}). "
+        "Run this again later, or name a local file."
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

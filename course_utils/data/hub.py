@@ -1,0 +1,159 @@
+"""Load texts, sentence pairs and tokenizers by name: an embedded world, a repository
+on the Hugging Face hub, or a file. Knows nothing of tokens, batches or models.
+
+The data asked for come back, or an exception does: never other data instead.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+from course_utils.data import files
+from course_utils.data.connection import DataUnavailable, hub_library
+
+__all__ = ["DataUnavailable", "held_out", "load_pairs", "load_texts", "load_tokenizer"]
+
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+# The configuration of a hub pair set that holds several languages.
+PAIR_CONFIGS = {
+    "sentence-transformers/parallel-sentences-tatoeba": "en-es",
+    "Helsinki-NLP/opus-100": "en-es",
+}
+# The story world has no end: each split begins at its own index.
+STORY_STARTS = {"train": 0, "validation": 10**9, "test": 2 * 10**9}
+
+
+def load_texts(
+    source: str | Path,
+    split: str = "train",
+    limit: int | None = None,
+    column: str = "text",
+) -> list[str]:
+    """The first `limit` texts of a source (all of them without a limit), in order.
+
+    `source` is "stories" (the embedded world, which needs a limit), "owner/name" on
+    the hub, or a .txt, .jsonl, .parquet or .tsv file (see files.read_texts), which
+    has no split but "train". With a limit, only that part is fetched from the hub.
+    Raises DataUnavailable, or ValueError naming what is wrong with the request.
+    """
+    _check_limit(limit)
+    if source == "stories":
+        from course_utils.data.stories import story
+
+        start = _story_start(split)
+        return [story(start + index).text for index in range(_finite(source, limit))]
+    if _is_file(source):
+        _check_file_split(source, split)
+        return files.read_texts(source, column)[:limit]
+    rows = _hub_rows(str(source), None, split, limit)
+    return [_text(row, column, f"{source}, row {n}") for n, row in enumerate(rows)]
+
+
+def load_pairs(
+    source: str | Path, split: str = "train", limit: int | None = None
+) -> list[tuple[str, str]]:
+    """The first `limit` (source, target) sentences (all without a limit), in order.
+
+    `source` is "phrases" (the embedded world, which needs a limit), "owner/name" on
+    the hub, or a .tsv, .jsonl or .parquet file (see files.read_pairs).
+    Raises as `load_texts`.
+    """
+    _check_limit(limit)
+    if source == "phrases":
+        from course_utils.data.phrases import pair
+
+        drawn = (pair(index, split) for index in range(_finite(source, limit)))
+        return [(one.source, one.target) for one in drawn]
+    if _is_file(source):
+        _check_file_split(source, split)
+        return files.read_pairs(source)[:limit]
+    rows = _hub_rows(str(source), PAIR_CONFIGS.get(str(source)), split, limit)
+    return [files.pair_of(row, f"{source}, row {n}") for n, row in enumerate(rows)]
+
+
+def load_tokenizer(name: str) -> Any:
+    """`transformers.AutoTokenizer.from_pretrained(name)`: a hub name or a folder.
+
+    Raises DataUnavailable when the hub does not answer and nothing is cached.
+    """
+    if Path(name).is_dir():
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(name)
+    _check_hub_name(name)
+    with hub_library("models", name) as (transformers, _):
+        return transformers.AutoTokenizer.from_pretrained(name)
+
+
+def held_out(sentence: str, share: float = 0.02) -> bool:
+    """Whether a sentence belongs to the held-out share: a function of the sentence
+    alone, so its other translations are held out with it.
+
+    Upper case and white space make no difference. Raises ValueError unless
+    0 < share < 1.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share={share} must lie between 0 and 1")
+    words = " ".join(sentence.casefold().split())
+    digest = hashlib.sha256(words.encode()).digest()
+    return int.from_bytes(digest[:8], "big") < share * 2**64
+
+
+def _hub_rows(
+    name: str, config: str | None, split: str, limit: int | None
+) -> list[dict]:
+    """Rows of a data set. With a limit they are streamed: a slice of the split would
+    first download the whole of it. Streams leave no cache; offline, a slice of what
+    an earlier call without a limit has cached serves."""
+    _check_hub_name(name)
+    with hub_library("datasets", name) as (datasets, online):
+        if online and limit is not None:
+            stream = datasets.load_dataset(name, config, split=split, streaming=True)
+            return list(stream.take(limit))
+        part = split if limit is None else f"{split}[:{limit}]"
+        return datasets.load_dataset(name, config, split=part).to_list()
+
+
+def _is_file(source: str | Path) -> bool:
+    return isinstance(source, Path) or Path(source).suffix in files.SUFFIXES
+
+
+def _check_file_split(source: str | Path, split: str) -> None:
+    if split != "train":
+        raise ValueError(
+            f"{source} is one file and has no split {split!r}, only 'train'"
+        )
+
+
+def _check_hub_name(name: str) -> None:
+    if not HUB_NAME.fullmatch(name):
+        kinds = ", ".join(files.SUFFIXES)
+        raise ValueError(
+            f"source={name!r} must be an embedded world ('stories' for texts, "
+            f"'phrases' for pairs), 'owner/name' on the hub, or a file in {kinds}"
+        )
+
+
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise ValueError(f"limit must be a whole number of at least 1, got {limit!r}")
+
+
+def _finite(source: str | Path, limit: int | None) -> int:
+    if limit is None:
+        raise ValueError(f"the world {source!r} has no end: say how many with limit=")
+    return limit
+
+
+def _story_start(split: str) -> int:
+    if split not in STORY_STARTS:
+        known = ", ".join(STORY_STARTS)
+        raise ValueError(f"split={split!r} must be one of {known}")
+    return STORY_STARTS[split]
+
+
+def _text(row: dict, column: str, where: str) -> str:
+    if not isinstance(row.get(column), str):
+        raise ValueError(f"{where}: no text in column {column!r}, found {list(row)}")
+    return row[column]

@@ -1,0 +1,138 @@
+"""Words with alignment labels in two languages, exact draws, and the word table.
+
+Knows how words join into text; knows nothing of nouns, verbs or sentences.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+MASK = (1 << 64) - 1
+ARTICLES = ("el", "la", "los", "las")
+
+Word = tuple[str, frozenset[str], frozenset[str]]  # text, sure labels, possible labels
+Words = tuple[Word, ...]
+
+
+class Retry(Exception):  # noqa: N818
+    """These choices make no sentence of this world: draw again."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """The same thing in both languages; + appends on both sides."""
+
+    english: Words = ()
+    spanish: Words = ()
+
+    def __add__(self, other: "Both") -> "Both":
+        return Both(self.english + other.english, self.spanish + other.spanish)
+
+
+@cache
+def words(text: str, path: str = "") -> Words:
+    """Read "word:label,~label ..."; words that share path and label are aligned.
+
+    A label with ~ makes its links only possible, as for the second word of "look_for".
+    """
+    found = []
+    for item in text.split():
+        word, _, labels = item.partition(":")
+        marks = [mark for mark in labels.split(",") if mark]
+        sure = frozenset(path + mark for mark in marks if mark[0] != "~")
+        maybe = frozenset(path + mark[1:] for mark in marks if mark[0] == "~")
+        first, *particles = word.split("_")
+        found.append((first, sure, maybe))
+        found += [(particle, frozenset(), sure) for particle in particles]
+    return tuple(found)
+
+
+@cache
+def both(english: str, spanish: str, path: str = "") -> Both:
+    return Both(words(english, path), words(spanish, path))
+
+
+class Draw:
+    """Integers from a hash of the key: the same on every machine and Python."""
+
+    def __init__(self, *key: str | int) -> None:
+        self.state = int.from_bytes(sha256(repr(key).encode()).digest()[:8], "big")
+
+    def below(self, n: int) -> int:
+        """Splitmix64 (Steele, Lea and Flood, 2014), scaled to 0 ... n - 1."""
+        self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        return ((z ^ (z >> 31)) * n) >> 64
+
+    def chance(self, percent: int) -> bool:
+        return self.below(100) < percent
+
+    def pick(self, items):
+        if not items:
+            raise Retry
+        return items[self.below(len(items))]
+
+    def weighted(self, weights: dict):
+        left = self.below(sum(weights.values())) if weights else -1
+        for item, weight in weights.items():
+            left -= weight
+            if left < 0:
+                return item
+        raise Retry
+
+
+@cache
+def grammar() -> dict:
+    """The data file, each table as a list of rows, each row as a list of columns."""
+    text = files("course_utils.data").joinpath("phrases.toml").read_text("utf-8")
+
+    def rows(value):
+        if isinstance(value, dict):
+            return {name: rows(inner) for name, inner in value.items()}
+        if not isinstance(value, str) or "\n" not in value:
+            return value
+        lines = value.strip().splitlines()
+        return [[column.strip() for column in line.split("|")] for line in lines]
+
+    return rows(tomllib.loads(text))
+
+
+def joined(phrase: Words, spanish: bool) -> list[Word]:
+    """Apply the rules between neighbors: an apple; del niño, al niño, Ana e Inés."""
+    found: list[Word] = []
+    for word in phrase:
+        text, last = word[0].lower(), found[-1][0] if found else ""
+        if spanish and text == "el" and last in ("a", "de"):
+            _, sure, maybe = found.pop()
+            word = ("al" if last == "a" else "del", sure | word[1], maybe | word[2])
+        elif spanish and last == "y" and text[0] == "i":
+            found[-1] = ("e", *found[-1][1:])
+        elif not spanish and last == "a" and (text[0] in "aeiou" or text == "honest"):
+            found[-1] = ("an", *found[-1][1:])
+        found.append(word)
+    return found
+
+
+def pieces(phrase: Words, mark: str, spanish: bool) -> list[Word]:
+    """The words as tokens: with their blanks, a capital and the punctuation."""
+    (first, *labels), *rest = joined(phrase, spanish)
+    spaced = [(t if t == "'s" else f" {t}", *marks) for t, *marks in rest]
+    opening = [("¿", frozenset(), frozenset("!"))] if spanish and mark == "?" else []
+    closing = (mark, frozenset("!"), frozenset())
+    return [*opening, (first[0].upper() + first[1:], *labels), *spaced, closing]
+
+
+def links(source: list[Word], target: list[Word]) -> tuple[frozenset, frozenset]:
+    """(sure, possible) index pairs of the words that share a label."""
+    sure, possible = set(), set()
+    for i, (_, strong, weak) in enumerate(source):
+        for j, (_, solid, faint) in enumerate(target):
+            if strong & solid:
+                sure.add((i, j))
+            elif strong & faint or weak & solid:
+                possible.add((i, j))
+    return frozenset(sure), frozenset(sure | possible)

@@ -1,0 +1,223 @@
+"""The story world: small stories whose exact probability is known.
+
+Knows how to tell the story of an index and what each token costs an ideal reader;
+knows nothing of tensors, models or grading.
+"""
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import no_type_check
+
+from course_utils.data.story_grammar import (
+    END,
+    Choice,
+    Filler,
+    Grammar,
+    Use,
+    load_grammar,
+    spell,
+)
+from course_utils.data.story_graph import first_node, load_graph, read, totals
+
+KINDS = ("wording", "copying", "ending")
+
+
+@dataclass(frozen=True)
+class Story:
+    """One story of the world.
+
+    text: the story, up to its last full stop (the end token is not in it).
+    log_probability: its exact natural logarithm in nats, the end token included.
+    plot: the name of its plot. bindings: each slot that it uses, and the word there.
+    tokens: GPT-2's pieces of the text (" the", "Once", "."), then "<eos>".
+    beats: the name of each beat, and its part of the text.
+    kinds: for each token "wording", "copying" (a word or pronoun that the story so
+    far fixes) or "ending" (the end token, or the token that comes instead of it).
+    """
+
+    text: str
+    log_probability: float
+    plot: str
+    bindings: dict[str, str]
+    beats: dict[str, str]
+    tokens: list[str]
+    kinds: list[str]
+
+    @property
+    def floor(self) -> list[float]:
+        """-log p(token | tokens before) in nats, one per token, the end included."""
+        return token_costs(self.tokens)
+
+    @property
+    def floor_by_kind(self) -> dict[str, float]:
+        """The nats of the story that fall on each kind of token."""
+        costs = list(zip(self.kinds, self.floor, strict=True))
+        return {kind: sum(c for k, c in costs if k == kind) for kind in KINDS}
+
+
+def story(index: int, seed: int = 0) -> Story:
+    """The story of an index: the same text on every machine and Python.
+
+    Raises TypeError unless index and seed are whole numbers, ValueError if negative.
+    """
+    _check_number(index, "index")
+    _check_number(seed, "seed")
+    digest = hashlib.sha512(f"story {seed} {index}".encode()).digest()
+    return tell(load_grammar(), int.from_bytes(digest, "big"))
+
+
+def tell(grammar: Grammar, number: int) -> Story:
+    """The story of a grammar that the digits of a (big) number spell."""
+    teller, beats, begin = _Teller(grammar, number), {}, 0
+    plot = teller.pick(grammar.plots)
+    for section in ("opening", plot, "closing"):
+        for beat in grammar.sections[section]:
+            begin = len(teller.tokens)
+            teller.tell((beat.wordings,))
+            beats[beat.name] = "".join(teller.tokens[begin:])
+    teller.write((END,), "ending")
+    teller.kinds[begin] = "ending"
+    return Story(
+        text="".join(teller.tokens[:-1]),
+        log_probability=-math.log(teller.ways),
+        plot=plot,
+        bindings={name: filler.text for name, filler in teller.bound.items()},
+        beats=beats,
+        tokens=teller.tokens,
+        kinds=teller.kinds,
+    )
+
+
+@no_type_check
+class _Teller:
+    """Tells one story; each choice is the next digit of one big number."""
+
+    def __init__(self, grammar: Grammar, number: int):
+        self.grammar, self.number = grammar, number
+        self.ways = 1
+        self.bound: dict[str, Filler] = {}
+        self.tokens: list[str] = []
+        self.kinds: list[str] = []
+
+    def pick(self, options):
+        """One of the options: the next digit in base len(options)."""
+        self.number, digit = divmod(self.number, len(options))
+        self.ways *= len(options)
+        return options[digit]
+
+    def tell(self, sequence: tuple) -> None:
+        for item in sequence:
+            if isinstance(item, Choice):
+                self.tell(self.pick(item.options))
+            elif isinstance(item, Use):
+                self.use(item)
+            else:
+                self.write((item,), "wording")
+
+    def use(self, use: Use) -> None:
+        kind = "copying"
+        if use.slot not in self.bound:
+            kind = "wording"
+            options = self.grammar.slots[use.slot].choices(self.bound)
+            self.bound[use.slot] = self.pick(options)
+        self.write(spell(use, self.bound[use.slot]), kind)
+
+    def write(self, tokens: tuple[str, ...], kind: str) -> None:
+        self.tokens.extend(tokens)
+        self.kinds.extend([kind] * len(tokens))
+
+
+def _check_number(value: int, name: str, least: int = 0) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, not {value}")
+
+
+def token_costs(tokens: list[str]) -> list[float]:
+    """-log p(token | tokens before) in nats for the tokens of a story of the world.
+
+    Raises ValueError when the tokens (end included) are not a whole story.
+    """
+    grammar = load_grammar()
+    steps = list(read(tokens, first_node(grammar, load_graph()), grammar.slots))
+    if not steps or not steps[-1][1] or tokens[-1] != END:
+        raise ValueError("tokens must be a whole story of the world with its end token")
+    return [-math.log(chance) for chance, _ in steps]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least loss that any model can have on the world, as means over stories."""
+
+    nats_per_token: float
+    nats_per_story: float
+    bits_per_byte: float
+    nats_per_story_by_kind: dict[str, float]
+    tokens_per_story_by_kind: dict[str, float]
+
+
+def mean_floor(count: int = 1000, seed: int = 0, start: int = 0) -> Floor:
+    """The floor averaged over the stories start, …, start + count - 1.
+
+    The end token counts as a token and as one byte. Raises ValueError for count < 1.
+    """
+    _check_number(count, "count", 1)
+    told = [story(index, seed) for index in range(start, start + count)]
+    nats = -sum(one.log_probability for one in told)
+    tokens = sum(len(one.tokens) for one in told)
+    size = sum(len(one.text.encode()) + 1 for one in told)
+    by_kind = [one.floor_by_kind for one in told]
+    return Floor(
+        nats_per_token=nats / tokens,
+        nats_per_story=nats / count,
+        bits_per_byte=nats / math.log(2) / size,
+        nats_per_story_by_kind={k: sum(b[k] for b in by_kind) / count for k in KINDS},
+        tokens_per_story_by_kind={
+            k: sum(one.kinds.count(k) for one in told) / count for k in KINDS
+        },
+    )
+
+
+def entropy() -> float:
+    """The exact expected floor of the world in nats per story, end token included."""
+    grammar = load_grammar()
+    return totals(first_node(grammar, load_graph()), grammar.slots)[1]
+
+
+def story_count() -> int:
+    """The exact number of different stories in the world."""
+    grammar = load_grammar()
+    return totals(first_node(grammar, load_graph()), grammar.slots)[0]
+
+
+def plots() -> list[str]:
+    """The names of the plots."""
+    return load_grammar().plots
+
+
+def vocabulary() -> list[str]:
+    """Every piece that a story can hold, sorted; the end token is not among them."""
+    return list(_vocabulary())
+
+
+@functools.cache
+def _vocabulary() -> tuple[str, ...]:
+    grammar, found = load_grammar(), set()
+
+    def collect(sequence: tuple) -> None:
+        for item in sequence:
+            if isinstance(item, Choice):
+                for option in item.options:
+                    collect(option)
+            elif isinstance(item, Use):
+                for filler in grammar.slots[item.slot].fillers:
+                    found.update(spell(item, filler))
+            else:
+                found.add(item)
+
+    for beats in grammar.sections.values():
+        collect(tuple(beat.wordings for beat in beats))
+    return tuple(sorted(found))

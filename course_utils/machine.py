@@ -1,0 +1,41 @@
+"""Find out what this machine has: a device, a fast precision, a person who watches.
+
+Knows hardware and the terminal. Knows nothing of models or training.
+"""
+
+import os
+import sys
+
+import torch
+
+
+def find_device() -> torch.device:
+    """CUDA where there is one, else Apple's MPS, else the CPU."""
+    if torch.accelerator.is_available():
+        kind = torch.accelerator.current_accelerator().type
+        if kind in ("cuda", "mps"):
+            return torch.device(kind, torch.accelerator.current_device_index())
+    return torch.device("cpu")
+
+
+def find_precision(device: torch.device) -> str:
+    """Return "bfloat16" where the device is fast at it, else "float32"."""
+    fast = False
+    if device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cpu":
+        able = torch.cpu.get_capabilities()
+        fast = any(able.get(name) for name in ("avx512_bf16", "amx_bf16", "sve_bf16"))
+    return "bfloat16" if fast else "float32"
+
+
+def is_watched() -> bool:
+    """Whether a progress bar would meet a person: a notebook or a terminal.
+
+    Never when the environment variable TQDM_DISABLE is set (and not 0).
+    """
+    if os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
+        return False
+    ipython = sys.modules.get("IPython")
+    in_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    return in_notebook or sys.stderr.isatty()

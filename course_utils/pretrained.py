@@ -1,0 +1,199 @@
+"""The small models that ship with the course: open one, or make it again.
+
+Knows which model was trained on what, and how. Knows nothing of notebooks.
+
+    python -m course_utils.pretrained tinystories --data stories.txt --out folder
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from course_utils.config import (
+    DecoderConfig,
+    EncoderDecoderConfig,
+    LlamaConfig,
+    StackConfig,
+    TrainConfig,
+)
+from course_utils.data.batches import packed_batches, padded_batches, pair_batches
+from course_utils.data.hub import load_pairs, load_texts
+from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.tokenizer import Tokenizer, train_bpe, train_words
+from course_utils.training import (
+    History,
+    Loss,
+    next_token_loss,
+    train,
+    translation_loss,
+)
+
+FOLDER = Path(__file__).parent / "weights"
+KINDS = {
+    "LlamaLM": (LlamaLM, LlamaConfig),
+    "DecoderLM": (DecoderLM, DecoderConfig),
+    "EncoderDecoder": (EncoderDecoder, EncoderDecoderConfig),
+}
+
+
+@dataclass
+class Recipe:
+    """All that one training needs."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    batches: Callable
+    config: TrainConfig
+    loss: Loss = next_token_loss
+
+    def run(self, checkpoints: str | Path | None = None, **watch) -> History:
+        """Train the model; `watch` is handed to `train` (evaluate, evaluate_every)."""
+        return train(
+            self.model,
+            self.batches,
+            self.config,
+            loss=self.loss,
+            checkpoints=checkpoints,
+            **watch,
+        )
+
+
+def tinystories(
+    data: str = "roneneldan/TinyStories",
+    steps: int = 3000,
+    limit: int | None = None,
+    checkpoint_every: int = 0,
+) -> Recipe:
+    """The storyteller: 2.2 million parameters on real TinyStories."""
+    texts = load_texts(data, limit=limit)
+    tokenizer = train_bpe(texts, 2048)
+    torch.manual_seed(0)
+    model = LlamaLM(
+        LlamaConfig(tokenizer.vocab_size, 192, 6, 6, 4, 512, max_length=320)
+    )
+    batches = packed_batches(tokenizer.encode_all(texts), 8, 320, 0, tokenizer)
+    config = TrainConfig(
+        steps, 4e-3, optimizer="muon", checkpoint_every=checkpoint_every
+    )
+    return Recipe(model, tokenizer, batches, config)
+
+
+def stories(
+    data: str = "stories",
+    steps: int = 1200,
+    limit: int | None = 20_000,
+    checkpoint_every: int = 0,
+) -> Recipe:
+    """The story world's own storyteller, whose perfect loss is known."""
+    texts = load_texts(data, limit=limit)
+    tokenizer = train_words(texts)
+    torch.manual_seed(0)
+    model = LlamaLM(
+        LlamaConfig(tokenizer.vocab_size, 192, 6, 6, 4, 512, max_length=256)
+    )
+    batches = padded_batches(tokenizer.encode_all(texts), 16, 0, tokenizer, 256)
+    config = TrainConfig(
+        steps, 4e-3, optimizer="muon", checkpoint_every=checkpoint_every
+    )
+    return Recipe(model, tokenizer, batches, config)
+
+
+def translator(
+    data: str = "phrases",
+    steps: int = 4000,
+    limit: int | None = 60_000,
+    checkpoint_every: int = 0,
+) -> Recipe:
+    """English to Spanish in the phrase world, by the paper's recipe."""
+    pairs = load_pairs(data, limit=limit)
+    tokenizer = train_words([text for pair in pairs for text in pair])
+    torch.manual_seed(0)
+    stack = StackConfig(128, 4, 3, 512, max_length=48, dropout=0.1)
+    size = tokenizer.vocab_size
+    model = EncoderDecoder(
+        EncoderDecoderConfig(size, size, stack, stack, share_weights=True)
+    )
+    ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in pairs]
+    batches = pair_batches(ids, 64, 0, tokenizer, max_length=48)
+    config = TrainConfig(
+        steps,
+        2e-3,
+        warmup_steps=400,
+        schedule="inverse_sqrt",
+        label_smoothing=0.1,
+        checkpoint_every=checkpoint_every,
+    )
+    return Recipe(model, tokenizer, batches, config, translation_loss)
+
+
+RECIPES = {"tinystories": tinystories, "stories": stories, "translator": translator}
+
+
+def save(model: nn.Module, tokenizer: Tokenizer, folder: str | Path) -> None:
+    """Write config.json, tokenizer.json and model.safetensors (bfloat16)."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {"kind": type(model).__name__, "config": asdict(model.config)}
+    (folder / "config.json").write_text(json.dumps(content, indent=1) + "\n")
+    tokenizer.save(folder / "tokenizer.json")
+    tensors, seen = {}, set()
+    for name, weight in model.state_dict().items():
+        if weight.data_ptr() not in seen:  # shared matrices are stored once
+            seen.add(weight.data_ptr())
+            tensors[name] = weight.detach().cpu().to(torch.bfloat16).contiguous()
+    save_file(tensors, folder / "model.safetensors")
+
+
+def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
+    """A shipped model by name, or a folder that `save` wrote; in eval mode, float32.
+
+    Raises ValueError for a name that does not ship and a folder that holds no model.
+    """
+    folder = FOLDER / name if str(name) in RECIPES else Path(name)
+    if not (folder / "config.json").is_file():
+        raise ValueError(
+            f"name must be one of {', '.join(RECIPES)}, or a folder with a saved "
+            f"model; got {str(name)!r}"
+        )
+    content = json.loads((folder / "config.json").read_text())
+    model_class, config_class = KINDS[content["kind"]]
+    fields = {
+        key: StackConfig(**value) if isinstance(value, dict) else value
+        for key, value in content["config"].items()
+    }
+    model = model_class(config_class(**fields))
+    tensors = load_file(folder / "model.safetensors")
+    wide = {key: value.float() for key, value in tensors.items()}
+    missing, unexpected = model.load_state_dict(wide, strict=False)
+    loaded = {model.get_parameter(key).data_ptr() for key in wide}
+    lost = [n for n in missing if model.get_parameter(n).data_ptr() not in loaded]
+    if lost or unexpected:
+        raise ValueError(f"{folder} does not fit its config: {lost + unexpected}")
+    return model.eval(), Tokenizer.load(folder / "tokenizer.json")
+
+
+def main() -> None:
+    """Train one of the shipped models again."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("name", choices=RECIPES)
+    parser.add_argument("--data", help="a world, a name on the hub, or a file")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--out", required=True, help="where the model goes")
+    parser.add_argument("--checkpoints", help="a folder, to go on after a stop")
+    given = parser.parse_args()
+    options = {"data": given.data, "steps": given.steps}
+    options = {key: value for key, value in options.items() if value is not None}
+    every = 200 if given.checkpoints else 0
+    recipe = RECIPES[given.name](**options, checkpoint_every=every)
+    recipe.run(given.checkpoints)
+    save(recipe.model, recipe.tokenizer, given.out)
+
+
+if __name__ == "__main__":
+    main()

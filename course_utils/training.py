@@ -1,0 +1,310 @@
+"""Fit a model: one loop for a notebook, a script and a resumed run.
+
+Is handed a module, a function from step to batch, a loss and an evaluation. Knows
+nothing of architectures, data or text.
+"""
+
+import math
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from tqdm.auto import tqdm
+
+from course_utils.checkpoints import load_checkpoint, save_checkpoint
+from course_utils.config import TrainConfig
+from course_utils.machine import find_device, find_precision, is_watched
+from course_utils.optimizers import (
+    build_optimizers,
+    learning_rate_at,
+    set_learning_rate,
+)
+from course_utils.shapes import check_positive
+
+IGNORED = -100  # label of a position that is not counted: padding, a given prompt
+
+Batch = Sequence[Tensor]
+Loss = Callable[[nn.Module, Batch, float], Tensor]
+
+
+@dataclass
+class History:
+    """What a run did, one entry per step; two equal runs have equal histories.
+
+    losses in nats per counted label (label smoothing included), gradient_norms before
+    clipping, tokens = labels seen so far, evaluations = (steps done, value). seconds is
+    left out of comparisons.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+    gradient_norms: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    evaluations: list[tuple[int, float]] = field(default_factory=list)
+    seconds: float = field(default=0.0, compare=False)
+
+
+def label_loss(
+    logits: Float[Tensor, "b t v"], labels: Int64[Tensor, "b t"], label_smoothing: float
+) -> Float[Tensor, ""]:
+    """Mean cross-entropy in nats over the labels that are not IGNORED (-100)."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return F.cross_entropy(
+        rearrange(logits, "b t v -> (b t) v"),
+        rearrange(labels, "b t -> (b t)"),
+        ignore_index=IGNORED,
+        label_smoothing=label_smoothing,
+    )
+
+
+def next_token_loss(model: nn.Module, batch: Batch, label_smoothing: float) -> Tensor:
+    """Loss of a decoder-only model on (inputs "b t", labels "b t")."""
+    inputs, labels = batch
+    return label_loss(model(inputs), labels, label_smoothing)
+
+
+def translation_loss(model: nn.Module, batch: Batch, label_smoothing: float) -> Tensor:
+    """Loss of an encoder-decoder on (source "b s", target_in "b t", labels "b t")."""
+    source, target_in, labels = batch
+    return label_loss(model(source, target_in), labels, label_smoothing)
+
+
+def mean_loss(
+    model: nn.Module,
+    batches: Callable[[int], Batch],
+    count: int,
+    loss: Loss = next_token_loss,
+) -> float:
+    """Mean loss per counted label over the first `count` batches, without smoothing.
+
+    Leaves the mode (train or eval) and the gradients to the caller: in `train`, pass
+    `evaluate=lambda model: mean_loss(model, batches, count)`.
+    """
+    check_positive(count=count)
+    device = next(model.parameters()).device
+    total, counted = 0.0, 0
+    for step in range(count):
+        batch = _checked(batches(step), step)
+        labels = _count_labels(batch, step)
+        value = loss(model, [x.to(device) for x in batch], 0.0)
+        total, counted = total + value.item() * labels, counted + labels
+    return total / counted
+
+
+def train(
+    model: nn.Module,
+    batches: Callable[[int], Batch],
+    config: TrainConfig,
+    *,
+    loss: Loss = next_token_loss,
+    evaluate: Callable[[nn.Module], float] | None = None,
+    evaluate_every: int = 0,
+    checkpoints: str | Path | None = None,
+) -> History:
+    """Fit `model` in place and tell what happened; the model is left in eval mode.
+
+    batches: step (from 0) -> tuple of tensors whose last one holds the labels; a pure
+        function, so a resumed run sees what the uninterrupted one saw.
+    loss: (model, batch, label_smoothing) -> scalar; `next_token_loss`,
+        `translation_loss` or your own.
+    evaluate: model -> number, called without gradients and in eval mode after every
+        `evaluate_every` steps and after the last one.
+    checkpoints: a folder. Every config.checkpoint_every steps the state is kept there,
+        and a call that finds one goes on from it, with bit-equal losses.
+
+    The random numbers of a step (dropout) follow from (config.seed, step) alone; those
+    of the caller stay untouched. "auto" precision keeps a float64 model as it is.
+    Raises ValueError for arguments that do not fit together or an unusable batch, and
+    FloatingPointError at the first loss or gradient that is not finite.
+    """
+    _check_request(config, evaluate, evaluate_every, checkpoints)
+    folder = None if checkpoints is None else Path(checkpoints)
+    run = _Run(model, batches, config, loss)
+    identity = {} if folder is None else run.identity()
+    saved = None if folder is None else load_checkpoint(folder, identity)
+    if saved is not None:
+        run.restore(saved)
+    history, first = run.history, len(run.history.steps)
+    cuda = [run.device] if run.device.type == "cuda" else []
+    bar = tqdm(total=config.steps, initial=first, unit="step", disable=not is_watched())
+    started = time.perf_counter() - history.seconds
+    try:
+        with torch.random.fork_rng(cuda), bar:
+            for step in range(first, config.steps):
+                run.step(step)
+                done = step + 1
+                if evaluate and _is_due(done, evaluate_every, config.steps):
+                    history.evaluations.append((done, run.measure(evaluate)))
+                history.seconds = time.perf_counter() - started
+                if folder and _is_due(done, config.checkpoint_every, config.steps):
+                    save_checkpoint(folder, done, {"identity": identity} | run.state())
+                bar.set_postfix(loss=f"{history.losses[-1]:.3f}", refresh=False)
+                bar.update()
+    finally:
+        model.eval()
+    return history
+
+
+class _Run:
+    """A model with everything that moves while it is trained."""
+
+    def __init__(self, model, batches, config, loss):
+        self.model, self.batches, self.config, self.loss = model, batches, config, loss
+        self.device = find_device()
+        self.precision, self.dtype = _choose_precision(model, config, self.device)
+        model.to(self.device, self.dtype)
+        self.optimizers: list[Optimizer] = build_optimizers(
+            model, config, self.precision
+        )
+        self.history = History()
+
+    def autocast(self):
+        on = self.precision == "bfloat16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=on)
+
+    def step(self, step: int) -> None:
+        """One batch, one change of the weights."""
+        torch.manual_seed(_step_seed(self.config.seed, step))
+        batch = _checked(self.batches(step), step)
+        counted = _count_labels(batch, step)
+        self.model.train()
+        with self.autocast():
+            loss = self.loss(self.model, self.move(batch), self.config.label_smoothing)
+        if loss.numel() != 1:
+            raise ValueError(
+                f"loss must return one number, got shape {tuple(loss.shape)}"
+            )
+        value = _finite(loss.item(), "loss", step)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        norm = _finite(norm.item(), "gradient norm", step)
+        rate = learning_rate_at(step + 1, self.config)
+        set_learning_rate(self.optimizers, rate)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        past = self.history
+        past.steps.append(step + 1)
+        past.losses.append(value)
+        past.learning_rates.append(rate)
+        past.gradient_norms.append(norm)
+        past.tokens.append(counted + (past.tokens[-1] if past.tokens else 0))
+
+    def move(self, batch: Batch) -> list[Tensor]:
+        return [
+            x.to(self.device, self.dtype if x.is_floating_point() else x.dtype)
+            for x in batch
+        ]
+
+    def measure(self, evaluate: Callable[[nn.Module], float]) -> float:
+        self.model.eval()
+        with torch.no_grad(), self.autocast():
+            return float(evaluate(self.model))
+
+    def identity(self) -> dict[str, str]:
+        """What must be equal for a checkpoint to be one of this run."""
+        settings = asdict(self.config) | {"precision": self.precision}
+        del settings["checkpoint_every"]
+        shapes = [f"{n} {tuple(x.shape)}" for n, x in self.model.state_dict().items()]
+        settings["model"] = "\n".join(
+            [*shapes, repr(getattr(self.model, "config", "")), repr(self.model)]
+        )
+        first = _checked(self.batches(0), 0)
+        data = b"".join(x.detach().cpu().numpy().tobytes() for x in first)
+        settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
+        return {name: str(value) for name, value in settings.items()}
+
+    def state(self) -> dict:
+        return {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "history": asdict(self.history),
+        }
+
+    def restore(self, saved: dict) -> None:
+        self.model.load_state_dict(saved["model"])
+        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self.history = History(**saved["history"])
+
+
+def _choose_precision(
+    model: nn.Module, config: TrainConfig, device: torch.device
+) -> tuple[str, torch.dtype]:
+    """The precision of the arithmetic, and the type of the weights under it."""
+    precision = config.precision
+    if precision == "auto":
+        wide = any(x.dtype == torch.float64 for x in model.parameters())
+        precision = "float64" if wide else find_precision(device)
+    if precision == "float64" and device.type == "mps":
+        raise ValueError('precision="float64" needs a CPU or CUDA, MPS has no float64')
+    return precision, torch.float64 if precision == "float64" else torch.float32
+
+
+def _step_seed(seed: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+
+
+def _is_due(done: int, every: int, steps: int) -> bool:
+    return done == steps or (every > 0 and done % every == 0)
+
+
+def _finite(value: float, name: str, step: int) -> float:
+    if not math.isfinite(value):
+        raise FloatingPointError(
+            f"the {name} of step {step} must be finite, it is {value}; the weights are "
+            "those of the step before; try a lower learning_rate or a longer warm-up"
+        )
+    return value
+
+
+def _checked(batch: object, step: int) -> Batch:
+    """Raise unless the batch is a tuple of tensors with equally many rows, not none."""
+    if not isinstance(batch, (tuple, list)):
+        name = type(batch).__name__
+        raise TypeError(f"batches({step}) must return a tuple of tensors, got {name}")
+    for x in batch:
+        if not isinstance(x, Tensor):
+            name = type(x).__name__
+            raise TypeError(f"batches({step}) must hold tensors only, got {name}")
+    shapes = [tuple(x.shape) for x in batch]
+    rows = {shape[:1] for shape in shapes}
+    if len(rows) != 1 or rows == {()} or any(0 in shape for shape in shapes):
+        raise ValueError(
+            f"batches({step}) must return tensors with the same number of rows, at "
+            f"least one, got the shapes {shapes}"
+        )
+    return batch
+
+
+def _count_labels(batch: Batch, step: int) -> int:
+    """How many labels count; raises when none does."""
+    counted = int((batch[-1] != IGNORED).sum())
+    if not counted:
+        raise ValueError(f"batches({step}) must hold a label, all are {IGNORED}")
+    return counted
+
+
+def _check_request(config, evaluate, evaluate_every, checkpoints) -> None:
+    if evaluate_every < 0:
+        raise ValueError(f"evaluate_every must not be negative, got {evaluate_every}")
+    if evaluate_every and evaluate is None:
+        raise ValueError(f"evaluate_every={evaluate_every} needs evaluate, got None")
+    if checkpoints is not None and not config.checkpoint_every:
+        raise ValueError("checkpoints needs config.checkpoint_every above 0, it is 0")
+    if checkpoints is None and config.checkpoint_every:
+        raise ValueError(
+            f"config.checkpoint_every={config.checkpoint_every} needs a folder, "
+            "checkpoints=None names none"
+        )

@@ -1,0 +1,233 @@
+"""Lay out working copies of the notebooks, bring one back, re-execute the originals.
+
+Knows notebook files and how to run them. Knows nothing of what stands in them, and
+imports nothing of the package.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+CELL_TIMEOUT = 600  # seconds
+
+
+def find_notebook(number: str, folder: Path) -> Path:
+    """The one notebook of `folder` that starts with `number`, such as "01".
+
+    Raises:
+        ValueError: none or several notebooks start so.
+    """
+    every, start = sorted(folder.glob("*.ipynb")), Path(number).stem
+    found = [path for path in every if start and path.stem.startswith(start)]
+    if len(found) != 1:
+        names = ", ".join(path.stem for path in every)
+        raise ValueError(
+            f"NB={number!r} must name exactly one notebook, such as NB=01; it names "
+            f"{len(found)} of: {names or 'an empty folder'}"
+        )
+    return found[0]
+
+
+def lay_copies(root: Path = ROOT) -> list[Path]:
+    """Copy each notebook into `work/` unless a copy is there; return the new copies."""
+    work = root / "work"
+    work.mkdir(exist_ok=True)
+    new = []
+    for original in sorted((root / "notebooks").glob("*.ipynb")):
+        copy = work / original.name
+        if not copy.exists():
+            _copy_whole(original, copy)
+            new.append(copy)
+    return new
+
+
+def reset_copy(number: str, root: Path = ROOT) -> Path | None:
+    """Bring back the original of one working copy; return where the edited one went.
+
+    Nothing is lost: an edited copy is kept beside the new one as `NAME.old-1.ipynb`,
+    `NAME.old-2.ipynb`, and so on.
+
+    Raises:
+        ValueError: `number` does not name exactly one notebook.
+    """
+    original = find_notebook(number, root / "notebooks")
+    copy = root / "work" / original.name
+    copy.parent.mkdir(exist_ok=True)
+    kept = None
+    if copy.exists() and copy.read_bytes() != original.read_bytes():
+        count = 1
+        while (kept := copy.with_suffix(f".old-{count}.ipynb")).exists():
+            count += 1
+        copy.rename(kept)
+    _copy_whole(original, copy)
+    return kept
+
+
+def _copy_whole(original: Path, copy: Path) -> None:
+    """Copy a file so that an interrupted copy leaves nothing under its name."""
+    unfinished = copy.with_suffix(".unfinished")
+    shutil.copyfile(original, unfinished)
+    unfinished.replace(copy)
+
+
+def refresh(path: Path) -> list[str]:
+    """Execute a notebook and store its normalised outputs; return what looks wrong.
+
+    Twice in a row gives the same bytes, as long as the cells themselves compute the
+    same. A cell tagged `timing` keeps the outputs it had while its source is
+    unchanged. The file is replaced at the end, whole, or not at all.
+
+    Raises:
+        ValueError: a cell raised; the stored notebook is as it was.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    notebook = nbformat.read(path, as_version=4)
+    timings = {
+        cell.metadata.measured: cell.outputs
+        for cell in notebook.cells
+        if "measured" in cell.metadata
+    }
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT,
+        kernel_name="python3",
+        record_timing=False,
+        store_widget_state=False,
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    try:
+        client.execute()
+    except CellExecutionError as failure:
+        raise ValueError(f"{path.name} is left as it was: {failure}") from None
+    for cell in notebook.cells:
+        if "timing" in cell.metadata.get("tags", []):
+            cell.metadata.measured = zlib.crc32(cell.source.encode())
+            cell.outputs = timings.get(cell.metadata.measured, cell.outputs)
+    normalise(notebook, path.name[:2])
+    nbformat.validate(notebook)
+    unfinished = path.with_suffix(".unfinished")
+    nbformat.write(notebook, unfinished)
+    unfinished.replace(path)
+    return [
+        f"{cell.id} writes to stderr: {output.text.strip()[:300]}"
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.get("name") == "stderr"
+    ]
+
+
+def normalise(notebook: dict, prefix: str) -> None:
+    """Take out of an executed notebook, in place, what changes from run to run.
+
+    Cells are named `prefix-001`, `prefix-002`, … and code cells counted 1, 2, …;
+    streams are merged; tracebacks and metadata are dropped, but tags are kept.
+    """
+    notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
+    notebook["metadata"] = {
+        "kernelspec": dict(KERNELSPEC),
+        "language_info": {"name": "python"},
+    }
+    count = 0
+    for index, cell in enumerate(notebook["cells"], start=1):
+        cell["id"] = f"{prefix}-{index:03d}"
+        kept = {name: cell["metadata"].get(name) for name in ("measured", "tags")}
+        cell["metadata"] = {name: value for name, value in kept.items() if value}
+        if cell["cell_type"] == "code":
+            count += 1
+            cell["execution_count"] = count
+            cell["outputs"] = _normalise_outputs(cell["outputs"], count)
+
+
+def _normalise_outputs(outputs: list[dict], count: int) -> list[dict]:
+    kept: list[dict] = []
+    streams: dict[str, dict] = {}
+    for output in outputs:
+        if output["output_type"] == "stream":
+            if output["name"] in streams:
+                streams[output["name"]]["text"] += output["text"]
+                continue
+            streams[output["name"]] = output
+        if output["output_type"] == "execute_result":
+            output["execution_count"] = count
+        if output["output_type"] == "error":
+            output["traceback"] = []
+        kept.append(output)
+    return kept
+
+
+def lab_command(environ: dict[str, str], contained: bool) -> list[str]:
+    """The command that opens JupyterLab at the first working copy.
+
+    Works as root and passes over a busy port. Without a screen (SSH, container) it
+    prints the address and opens no browser; inside a container it also listens to the
+    outside, behind its token.
+    """
+    command = [sys.executable, "-m", "jupyterlab", "work/00_start_here.ipynb"]
+    command += ["--allow-root", "--ServerApp.port_retries=200"]
+    screens = ("DISPLAY", "WAYLAND_DISPLAY")
+    blind = sys.platform == "linux" and not any(environ.get(name) for name in screens)
+    if contained or blind or "SSH_CONNECTION" in environ:
+        command.append("--no-browser")
+    return command + ["--ServerApp.ip=0.0.0.0"] * contained
+
+
+def open_lab(root: Path = ROOT) -> int:
+    """Lay the working copies, run JupyterLab, and return its exit code."""
+    lay_copies(root)
+    contained = any(Path(p).exists() for p in ("/.dockerenv", "/run/.containerenv"))
+    command = lab_command(dict(os.environ), contained)
+    if "--no-browser" in command:
+        print("Open the address below in a browser; it contains the password.")
+        print("Over SSH first forward its port: ssh -L PORT:localhost:PORT HOST")
+    sys.stdout.flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        return subprocess.run(command, cwd=root, check=False).returncode
+    return 0
+
+
+def _refresh_all(numbers: list[str], folder: Path) -> None:
+    paths = [find_notebook(number, folder) for number in numbers]
+    for path in paths or sorted(folder.glob("[0-9][0-9]_*.ipynb")):
+        start = time.perf_counter()
+        print(path.name, end=" … ", flush=True)
+        notes = refresh(path)
+        print(f"{time.perf_counter() - start:.0f} s", *notes, sep="\n  ", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: lab, copies, reset NB, refresh [NB …]."""
+    parser = argparse.ArgumentParser(prog="python -m course_utils.workshop")
+    parser.add_argument("task", choices=["lab", "copies", "reset", "refresh"])
+    parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 01")
+    given = parser.parse_args(arguments)
+    try:
+        if given.task == "lab":
+            raise SystemExit(open_lab())
+        elif given.task == "copies":
+            print(*(path.name for path in lay_copies()), sep="\n")
+        elif given.task == "refresh":
+            _refresh_all(given.notebooks, ROOT / "notebooks")
+        else:
+            for number in given.notebooks or [""]:
+                kept = reset_copy(number)
+                print(
+                    "The original is back;", f"your copy is {kept}" if kept else "done"
+                )
+    except ValueError as problem:
+        raise SystemExit(str(problem)) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""For every test: shapes in signatures are executed; few threads, no bars."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ["TQDM_DISABLE"] = "1"
+os.environ["MPLBACKEND"] = "Agg"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import jaxtyping
+import pytest
+
+jaxtyping.install_import_hook("course_utils", "beartype.beartype")
+
+
+@pytest.fixture
+def record_budget(request):
+    """Print a measured size in the table of budgets, and hold it to its bound."""
+    plugin = request.config.pluginmanager.get_plugin("tests.notebook_plugin")
+
+    def record(name, measured, allowed):
+        plugin.SIZES[name] = (measured, allowed)
+        assert measured <= allowed, f"{name}: {measured} of {allowed}"
+
+    return record

@@ -1,0 +1,96 @@
+"""Load from the hub that the environment names; print what came as one JSON line.
+
+Run as a program of its own: the libraries read their settings when first imported.
+With the argument `patient` it meets the faults that take half a minute to give up on.
+"""
+
+import json
+import os
+import sys
+import time
+
+import datasets
+import transformers
+
+from course_utils.data.hub import load_pairs, load_texts, load_tokenizer
+
+STORIES = "roneneldan/TinyStories"
+TATOEBA = "sentence-transformers/parallel-sentences-tatoeba"
+OPUS = "Helsinki-NLP/opus-100"
+TOKENIZER = "EleutherAI/gpt-neo-125M"
+FAULTY = ("refused", "busy", "dropped", "damaged", "silent", "absent")
+
+
+def attempt(call):
+    """The outcome of a call: how long it took, and its value or its exception."""
+    start = time.monotonic()
+    try:
+        outcome = {"value": call()}
+    except Exception as error:
+        outcome = {"error": type(error).__name__, "message": str(error)}
+    return outcome | {"seconds": time.monotonic() - start}
+
+
+def unmodified():
+    """The libraries' own calls, as anyone writes them."""
+    whole = datasets.load_dataset(STORIES)
+    part = datasets.load_dataset(STORIES, split="train[2:5]")
+    stream = datasets.load_dataset(STORIES, split="validation", streaming=True)
+    return {
+        "splits": {name: len(rows) for name, rows in whole.items()},
+        "columns": whole["train"].column_names,
+        "slice": part["text"][:],
+        "stream": [row["text"] for row in stream.take(3)],
+    }
+
+
+def ours():
+    """The course's calls for the same data."""
+    return {
+        "first": load_texts(STORIES, limit=5),
+        "validation": load_texts(STORIES, "validation"),
+        "tatoeba": load_pairs(TATOEBA, limit=3),
+        "dev": load_pairs(TATOEBA, "dev"),
+        "opus": load_pairs(OPUS, "test", limit=2),
+    }
+
+
+def tokens():
+    """The tokenizer by the library's own call."""
+    transformers.logging.set_verbosity_error()  # it has a remark on its own settings
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TOKENIZER)
+    text = "Once upon a time, there was a little girl."
+    ids = tokenizer.encode(text)
+    return {"ids": ids, "text": tokenizer.decode(ids), "end": tokenizer.eos_token}
+
+
+def patient():
+    """The faults that the libraries meet with many retries."""
+    return {
+        "stalled": attempt(lambda: load_texts("faulty/stalled")),
+        "dropped stream": attempt(lambda: load_texts("faulty/dropped", limit=2)),
+    }
+
+
+def quick():
+    """Everything else, in one process: each one spends seconds on its imports."""
+    results = {
+        "unmodified": attempt(unmodified),
+        "ours": attempt(ours),
+        "tokens": attempt(tokens),
+        "unknown split": attempt(lambda: load_texts(STORIES, "nonsense")),
+        "missing column": attempt(lambda: load_texts(STORIES, limit=2, column="story")),
+    }
+    for name in FAULTY:
+        results[name] = attempt(lambda name=name: load_texts(f"faulty/{name}"))
+    results["damaged again"] = attempt(lambda: load_texts("faulty/damaged"))
+    results["damaged tokenizer"] = attempt(lambda: load_tokenizer("faulty/damaged"))
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    results["cached"] = attempt(lambda: load_texts(STORIES, limit=5))
+    results["cached tokenizer"] = attempt(lambda: len(load_tokenizer(TOKENIZER)))
+    results["not cached"] = attempt(lambda: load_texts("faulty/healthy"))
+    return results
+
+
+if __name__ == "__main__":
+    print(json.dumps(patient() if sys.argv[1:] == ["patient"] else quick()))

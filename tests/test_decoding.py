@@ -1,0 +1,504 @@
+"""Decoding: known distributions, exhaustive search, and every way equal to the last."""
+
+import itertools
+import math
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_utils.config import (
+    DecoderConfig,
+    EncoderDecoderConfig,
+    LlamaConfig,
+    StackConfig,
+)
+from course_utils.decoding import (
+    CachedStep,
+    TranslationStep,
+    _check_request,
+    beam_search,
+    greedy,
+    length_rule,
+    next_token_probabilities,
+    sample,
+)
+from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+
+STOP, PAD = 2, 0
+
+
+def markov(seed, vocab, spread=2.0):
+    """A step whose scores depend on the last two ids: random, fixed by the seed."""
+    generator = torch.Generator().manual_seed(seed)
+    table = spread * torch.randn([vocab] * 3, generator=generator)
+
+    def step(ids):
+        return table[ids[:, -2], ids[:, -1]]
+
+    return step
+
+
+def plain_step(model):
+    return lambda ids: model(ids)[:, -1]
+
+
+def language_models():
+    torch.manual_seed(0)
+    stack = StackConfig(30, 3, 2, 44, max_length=40, positions="learned")
+    sizes = {
+        "d_model": 48,
+        "num_heads": 6,
+        "num_layers": 2,
+        "d_ff": 56,
+        "max_length": 40,
+    }
+    models = {
+        "gpt": DecoderLM(DecoderConfig(11, stack)),
+        "llama": LlamaLM(LlamaConfig(11, num_kv_heads=6, **sizes)),
+        "grouped": LlamaLM(LlamaConfig(11, num_kv_heads=2, tied=False, **sizes)),
+    }
+    for model in models.values():
+        for weight in model.parameters():  # away from the flat scores of a newborn
+            weight.data += 0.2 * torch.randn_like(weight)
+        model.eval()
+    return models
+
+
+MODELS = language_models()
+every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+
+
+def prompts(rows, length, vocab=11, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(3, vocab, (rows, length), generator=generator)
+
+
+# ---- the distribution
+
+
+def test_plain_probabilities_are_the_softmax():
+    scores = torch.randn(5, 7)
+    torch.testing.assert_close(next_token_probabilities(scores), scores.softmax(-1))
+    cold = next_token_probabilities(scores, temperature=0.5)
+    torch.testing.assert_close(cold, (scores / 0.5).softmax(-1))
+
+
+def test_top_k_keeps_the_k_largest_in_proportion():
+    scores = torch.randn(5, 7)
+    kept = next_token_probabilities(scores, top_k=3)
+    assert (kept > 0).sum(-1).tolist() == [3] * 5
+    index = scores.topk(3).indices
+    expected = scores.gather(1, index).softmax(-1)
+    torch.testing.assert_close(kept.gather(1, index), expected)
+    ties = next_token_probabilities(torch.zeros(2, 7), top_k=3)
+    assert (ties > 0).sum(-1).tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "top_p, kept", [(0.1, 1), (0.5, 1), (0.51, 2), (0.79, 2), (0.81, 3), (1.0, 4)]
+)
+def test_top_p_keeps_the_token_that_crosses_the_line(top_p, kept):
+    chances = torch.tensor([[0.06, 0.5, 0.14, 0.3]], dtype=torch.float64)
+    result = next_token_probabilities(chances.log(), top_p=top_p)
+    order = [1, 3, 2, 0]
+    assert (result[0] > 0).nonzero()[:, 0].tolist() == sorted(order[:kept])
+    torch.testing.assert_close(result.sum(), torch.ones((), dtype=torch.float64))
+
+
+def test_top_p_is_measured_after_top_k():
+    chances = torch.tensor([[0.4, 0.3, 0.2, 0.1]], dtype=torch.float64)
+    both = next_token_probabilities(chances.log(), top_k=2, top_p=0.5)
+    assert (both[0] > 0).tolist() == [True, False, False, False]  # 0.4 / 0.7 > 0.5
+    alone = next_token_probabilities(chances.log(), top_p=0.5)
+    assert (alone[0] > 0).tolist() == [True, True, False, False]
+
+
+def test_probabilities_of_bfloat16_scores_are_float32_and_leave_scores_alone():
+    scores = torch.randn(2, 7).bfloat16()
+    before = scores.clone()
+    assert next_token_probabilities(scores, top_k=2).dtype == torch.float32
+    assert torch.equal(scores, before)
+
+
+def chi_square(counts, expected):
+    """Pearson's statistic over what can occur, and its degrees of freedom."""
+    possible = expected > 0
+    assert counts[~possible].sum() == 0
+    gap = (counts - expected)[possible] ** 2 / expected[possible]
+    return gap.sum().item(), int(possible.sum()) - 1
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {},
+        {"temperature": 0.6},
+        {"temperature": 1.7},
+        {"top_k": 4},
+        {"top_p": 0.7},
+        {"temperature": 1.3, "top_k": 5, "top_p": 0.9},
+    ],
+    ids=str,
+)
+def test_samples_follow_the_distribution(choice):
+    step, draws = markov(3, vocab=9, spread=1.0), 20_000
+    prompt = torch.tensor([[4, 7]]).repeat(draws, 1)
+    generator = torch.Generator().manual_seed(5)
+    ids = sample(step, prompt, 2, generator=generator, **choice)
+    first = next_token_probabilities(step(prompt[:1]), **choice)[0]
+    pairs = torch.tensor([[7, token] for token in range(9)])
+    second = next_token_probabilities(step(pairs), **choice)
+    expected = draws * (first[:, None] * second).flatten()
+    counts = torch.bincount(ids[:, 2] * 9 + ids[:, 3], minlength=81)
+    frequent = expected >= 5
+    rare = expected[~frequent].sum()
+    counts = torch.cat([counts[frequent], counts[~frequent].sum()[None]]).double()
+    expected = torch.cat([expected[frequent], rare[None]]).double()
+    value, freedom = chi_square(counts, expected)
+    assert freedom >= 8
+    # Wilson and Hilferty: the cube root of chi-square / freedom is nearly normal
+    spread = math.sqrt(2 / (9 * freedom))
+    assert ((value / freedom) ** (1 / 3) - (1 - spread**2)) / spread < 3.5
+
+
+def test_same_generator_same_text_and_the_global_one_is_untouched():
+    step, prompt = markov(1, vocab=9), prompts(3, 2, vocab=9)
+    state = torch.get_rng_state()
+    first, second = (
+        sample(step, prompt, 20, generator=torch.Generator().manual_seed(1))
+        for _ in range(2)
+    )
+    other = sample(step, prompt, 20, generator=torch.Generator().manual_seed(2))
+    assert torch.equal(first, second) and not torch.equal(first, other)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_one_token_or_next_to_no_temperature_is_greedy():
+    step, prompt = markov(4, vocab=9), prompts(3, 2, vocab=9)
+    expected = greedy(step, prompt, 8)
+    assert torch.equal(sample(step, prompt, 8, top_k=1), expected)
+    assert torch.equal(sample(step, prompt, 8, top_p=1e-6), expected)
+    assert torch.equal(sample(step, prompt, 8, temperature=1e-3), expected)
+
+
+# ---- stopping
+
+
+def scripted(*rows):
+    """A step that writes these rows after a prompt of one position."""
+    table = torch.tensor(rows)
+
+    def step(ids):
+        wanted = table[:, ids.shape[1] - 1]
+        return F.one_hot(wanted, 9).float()
+
+    return step
+
+
+def test_stop_right_at_the_first_token_for_a_single_row_needs_no_pad():
+    ids = greedy(scripted([STOP, 5, 5]), torch.tensor([[1]]), 3, stop_id=STOP)
+    assert ids.tolist() == [[1, STOP]]
+
+
+def test_finished_rows_are_padded_while_the_others_go_on():
+    step = scripted([STOP, 5, 6, 7], [5, 6, STOP, 8], [5, STOP, 6, STOP])
+    ids = greedy(step, torch.tensor([[1], [1], [1]]), 4, stop_id=STOP, pad_id=PAD)
+    rows = [[1, STOP, PAD, PAD], [1, 5, 6, STOP], [1, 5, STOP, PAD]]
+    assert ids.tolist() == rows
+
+
+def test_a_stop_in_the_prompt_does_not_stop():
+    ids = greedy(scripted([5, 6, STOP]), torch.tensor([[STOP]]), 3, stop_id=STOP)
+    assert ids.tolist() == [[STOP, 5, 6, STOP]]
+
+
+def test_without_stop_id_nothing_stops():
+    ids = greedy(scripted([STOP, 5, STOP]), torch.tensor([[1]]), 3)
+    assert ids.tolist() == [[1, STOP, 5, STOP]]
+
+
+# ---- beam search
+
+
+def log_probability(step, prompt, new):
+    ids = torch.cat([prompt, torch.tensor([new])], dim=1)
+    total = 0.0
+    for i, token in enumerate(new):
+        scores = step(ids[:, : prompt.shape[1] + i]).double()
+        total += scores.log_softmax(-1)[0, token].item()
+    return total
+
+
+def exhaustive(step, prompt, vocab, length, penalty):
+    """The best of all texts that end in STOP or are cut off at `length`."""
+    texts = [
+        text
+        for n in range(1, length + 1)
+        for text in itertools.product(range(vocab), repeat=n)
+        if STOP not in text[:-1] and (text[-1] == STOP or n == length)
+    ]
+    return list(
+        max(
+            texts,
+            key=lambda x: (
+                log_probability(step, prompt, x) / length_rule(len(x), penalty)
+            ),
+        )
+    )
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.5])
+@pytest.mark.parametrize("vocab, length", [(3, 4), (4, 3)])
+def test_a_beam_as_wide_as_the_space_is_exhaustive_search(vocab, length, penalty):
+    prompt = torch.tensor([[1, 0]])
+    lengths = set()
+    for seed in range(8):
+        step = markov(seed, vocab)
+        best = exhaustive(step, prompt, vocab, length, penalty)
+        found = beam_search(
+            step,
+            prompt,
+            length,
+            beams=vocab**length,
+            stop_id=STOP,
+            length_penalty=penalty,
+        )
+        assert found[0, 2:].tolist() == best, f"seed {seed}"
+        lengths.add(len(best))
+    assert len(lengths) > 1  # both ended and cut-off texts were asked for
+
+
+def test_narrow_beams_are_sometimes_wrong_and_wider_ones_never_worse_here():
+    prompt, greedy_misses = torch.tensor([[1, 0]]), 0
+    for seed in range(20):
+        step = markov(seed, 4)
+        best = exhaustive(step, prompt, 4, 3, 0.6)
+        one = beam_search(step, prompt, 3, beams=1, stop_id=STOP)
+        greedy_misses += one[0, 2:].tolist() != best
+    assert greedy_misses >= 3  # else the test above would prove little
+
+
+def test_one_beam_is_greedy():
+    for seed in range(20):
+        step, prompt = markov(seed, 5), prompts(3, 2, vocab=5, seed=seed)
+        one = beam_search(step, prompt, 9, beams=1, stop_id=STOP, pad_id=PAD)
+        assert torch.equal(one, greedy(step, prompt, 9, STOP, PAD))
+
+
+@pytest.mark.parametrize("beams", [2, 5])
+def test_beams_of_a_batch_equal_those_row_by_row(beams):
+    for seed in range(10):
+        step, prompt = markov(seed, 6), prompts(4, 2, vocab=6, seed=seed)
+        together = beam_search(step, prompt, 7, beams=beams, stop_id=STOP, pad_id=PAD)
+        for row in range(4):
+            alone = beam_search(
+                step, prompt[row : row + 1], 7, beams=beams, stop_id=STOP
+            )
+            width = alone.shape[1]
+            assert torch.equal(together[row, :width], alone[0])
+            assert (together[row, width:] == PAD).all()
+
+
+def test_the_length_rule_prefers_longer_texts_as_it_grows():
+    assert length_rule(1, 0.6) == 1.0
+    assert length_rule(7, 1.0) == 2.0
+    chances = torch.tensor([[0.0, 0.0, 0.4, 0.6]])  # 40 % to stop at each step
+    prompt, lengths = torch.tensor([[1, 0]]), []
+    for penalty in (0.0, 4.0):
+        found = beam_search(
+            lambda ids: chances.log().repeat(len(ids), 1),
+            prompt,
+            6,
+            beams=3,
+            stop_id=STOP,
+            length_penalty=penalty,
+        )
+        lengths.append(found.shape[1])
+    assert lengths == [3, 8]  # "stop" at once has 0.4; six times 0.6 has but 0.05
+
+
+# ---- real models
+
+
+@every_model
+def test_cached_equals_uncached_token_for_token(model):
+    prompt = prompts(3, 5)
+    plain = greedy(plain_step(model), prompt, 16)
+    assert torch.equal(greedy(CachedStep(model), prompt, 16), plain)
+    draws = [
+        sample(step, prompt, 16, generator=torch.Generator().manual_seed(3))
+        for step in (plain_step(model), CachedStep(model))
+    ]
+    assert torch.equal(*draws)
+    assert len(set(draws[0][:, 5:].flatten().tolist())) > 4  # not one token for ever
+
+
+@every_model
+def test_cached_rows_that_stop_early_do_not_disturb_the_others(model):
+    prompt = prompts(4, 5)
+    free = greedy(plain_step(model), prompt, 12)
+    stop = int(free[0, 6])
+    cached = greedy(CachedStep(model), prompt, 12, stop, PAD)
+    for row in range(4):
+        alone = greedy(plain_step(model), prompt[row : row + 1], 12, stop)
+        width = alone.shape[1]
+        assert torch.equal(cached[row, :width], alone[0])
+        assert (cached[row, width:] == PAD).all()
+
+
+class Counting(torch.nn.Module):
+    """Counts how many positions are computed."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.positions = model, 0
+        self.new_cache = model.new_cache
+
+    def forward(self, ids, cache=None):
+        self.positions += ids.shape[1]
+        return self.model(ids, cache=cache)
+
+
+@every_model
+def test_the_cache_computes_every_position_once(model):
+    counting = Counting(model).eval()
+    greedy(CachedStep(counting), prompts(2, 5), 10)
+    assert counting.positions == 5 + 9
+
+
+@every_model
+def test_text_longer_than_the_positions_surfaces_the_model_s_own_error(model):
+    for step in (plain_step(model), CachedStep(model)):
+        assert greedy(step, prompts(1, 38), 3).shape == (1, 41)
+    for step in (plain_step(model), CachedStep(model)):
+        with pytest.raises(ValueError, match="max_length=40"):
+            greedy(step, prompts(1, 38), 4)
+
+
+def test_cached_step_refuses_what_it_cannot_continue():
+    model = MODELS["grouped"]
+    step, prompt = CachedStep(model), prompts(2, 5)
+    step(prompt)
+    with pytest.raises(ValueError, match="all 5 are known"):
+        step(prompt)
+    changed = torch.cat([prompt, prompt[:, :1]], dim=1)
+    changed[1, 2] += 1 if changed[1, 2] < 10 else -1
+    with pytest.raises(ValueError, match="an earlier id"):
+        step(changed)
+    with pytest.raises(ValueError, match="number of rows"):
+        step(prompts(3, 6))
+    with pytest.raises(ValueError, match="an earlier id"):
+        step = CachedStep(model)  # flattened, so that the beams change places
+        beam_search(
+            lambda ids: step(ids) / 9,
+            prompts(1, 5),
+            9,
+            beams=4,
+            stop_id=STOP,
+            length_penalty=9.0,
+        )
+
+
+def translator(seed=0):
+    torch.manual_seed(seed)
+    config = EncoderDecoderConfig(
+        13, 11, StackConfig(24, 3, 1, 20), StackConfig(20, 2, 1, 28)
+    )
+    model = EncoderDecoder(config)
+    for weight in model.parameters():
+        weight.data += 0.3 * torch.randn_like(weight)
+    return model.eval()
+
+
+def test_translation_step_equals_the_whole_model():
+    model, source = translator(), prompts(3, 6, vocab=13)
+    source[1, 4:] = PAD
+    target = prompts(3, 4)
+    step = TranslationStep(model, source)
+    torch.testing.assert_close(step(target), model(source, target)[:, -1])
+    wide = step(target.repeat_interleave(5, dim=0))
+    torch.testing.assert_close(wide, step(target).repeat_interleave(5, dim=0))
+
+
+def test_translations_of_a_batch_equal_those_row_by_row():
+    model, source = translator(), prompts(3, 6, vocab=13)
+    source[1, 4:] = PAD
+    start = torch.ones(3, 1, dtype=torch.int64)
+    step = TranslationStep(model, source)
+    for beams in (1, 4):
+        ids = beam_search(step, start, 8, beams=beams, stop_id=STOP, pad_id=PAD)
+        for row in range(3):
+            length = 4 if row == 1 else 6
+            alone_step = TranslationStep(model, source[row : row + 1, :length])
+            alone = beam_search(alone_step, start[:1], 8, beams=beams, stop_id=STOP)
+            assert torch.equal(ids[row, : alone.shape[1]], alone[0])
+
+
+# ---- nonsense
+
+scores = torch.zeros(2, 7)
+start = torch.ones(2, 3, dtype=torch.int64)
+
+
+def flat(ids):
+    return torch.zeros(len(ids), 7)
+
+
+REFUSED = {
+    "temperature must be above 0 and finite, got 0.0; for the single most likely token "
+    "use greedy": lambda: next_token_probabilities(scores, temperature=0.0),
+    "got nan": lambda: next_token_probabilities(scores, temperature=math.nan),
+    "top_k must lie between 1 and the 7 tokens there are, got 8": lambda: (
+        next_token_probabilities(scores, top_k=8)
+    ),
+    "and the 7 tokens there are, got 0": lambda: next_token_probabilities(
+        scores, top_k=0
+    ),
+    "top_p must be above 0 and at most 1, got 0": lambda: next_token_probabilities(
+        scores, top_p=0.0
+    ),
+    "at most 1, got 1.1": lambda: next_token_probabilities(scores, top_p=1.1),
+    "max_new_tokens must be a whole number of at least 1, got 0": lambda: greedy(
+        flat, start, 0
+    ),
+    "pad_id must be given for 2 rows": lambda: greedy(flat, start, 4, stop_id=STOP),
+    "stop_id must lie between 0 and 6, got 7": lambda: greedy(
+        flat, start[:1], 4, stop_id=7
+    ),
+    "prompt must have a shape (batch, positions) with at least one of each, got "
+    "(2, 0)": lambda: greedy(flat, start[:, :0], 4),
+    "got (3,)": lambda: _check_request(start[0], 4, None, None),
+    "shape (2, vocabulary), got (2, 3, 7)": lambda: greedy(
+        lambda ids: torch.zeros(2, 3, 7), start, 4
+    ),
+    "step must return a finite highest score per row, at position 3 it returned "
+    "[0.0, nan]": lambda: greedy(
+        lambda ids: torch.tensor([[0.0, -math.inf], [0.0, math.nan]]), start, 4
+    ),
+    "returned [-inf, -inf]": lambda: sample(
+        lambda ids: torch.full((2, 7), -math.inf), start, 4
+    ),
+    "beams must be a whole number of at least 1, got 0": lambda: beam_search(
+        flat, start, 4, beams=0, stop_id=STOP
+    ),
+    "length_penalty must not be negative, got -1": lambda: beam_search(
+        flat, start, 4, beams=2, stop_id=STOP, length_penalty=-1.0
+    ),
+    "call model.eval()": lambda: CachedStep(language_models()["gpt"].train()),
+    "multiple of the 2 rows of source, got 3": lambda: TranslationStep(
+        translator(), prompts(2, 4)
+    )(prompts(3, 1)),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED, ids=lambda s: s[:40])
+def test_nonsense_gets_one_clear_sentence(sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        REFUSED[sentence]()
+
+
+def test_a_prompt_that_holds_no_ids_is_a_type_error():
+    with pytest.raises(TypeError, match="prompt must be int64 token ids, got torch"):
+        _check_request(start.float(), 4, None, None)

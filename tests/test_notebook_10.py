@@ -1,0 +1,42 @@
+"""The backbone that notebook 10 builds is the package's DecoderLM."""
+
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from course_utils.blocks import EncoderBlock
+from course_utils.config import DecoderConfig, StackConfig
+from course_utils.masks import causal_mask
+from course_utils.models import DecoderLM
+
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "10_backbone.ipynb"
+
+
+def backbone_class():
+    names = {
+        "torch": torch,
+        "nn": nn,
+        "EncoderBlock": EncoderBlock,
+        "causal_mask": causal_mask,
+    }
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if "class Backbone" in source:
+            start = source.index("class Backbone")
+            exec(source[start:].split("\n\n\n")[0], names)
+    return names["Backbone"]
+
+
+def test_the_backbone_is_the_packages():
+    stack = StackConfig(24, 4, 3, 40, 9, activation="gelu", positions="learned")
+    ours, theirs = backbone_class()(31, stack), DecoderLM(DecoderConfig(31, stack))
+    for weight in ours.parameters():
+        nn.init.normal_(weight, std=0.3)
+    state = ours.state_dict()
+    state["positions.table"] = state.pop("positions")
+    state["head.weight"] = state["tokens.weight"]
+    theirs.load_state_dict(state)
+    ids = torch.randint(0, 31, (2, 7))
+    torch.testing.assert_close(ours(ids), theirs(ids), atol=1e-4, rtol=1e-4)

@@ -1,0 +1,208 @@
+"""Tokenizers give back what they were given, and say no to nonsense."""
+
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers
+
+from course_utils.tokenizer import (
+    SPECIAL_TOKENS,
+    Tokenizer,
+    from_transformers,
+    train_bpe,
+    train_words,
+)
+
+TEXTS = [
+    'Once upon a time there was a little girl. She said, "I don\'t know!"',
+    "The little girl went to the park.\n\nThe end.  ",
+    "bàn ăn, привет, 🙂",
+]
+END = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def bpe():
+    return train_bpe(TEXTS, vocab_size=300)
+
+
+@pytest.fixture(scope="module")
+def words():
+    return train_words(TEXTS)
+
+
+@pytest.fixture(scope="module", params=["bpe", "words"])
+def tokenizer(request):
+    return request.getfixturevalue(request.param)
+
+
+def gpt2_like():
+    """A fast transformers tokenizer as gpt-neo's: one special token, no padding."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: id for id, piece in enumerate([*alphabet, "he"])}
+    backend = Backend(models.BPE(vocab=vocabulary, merges=[("h", "e")]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token=END, eos_token=END, unk_token=END
+    )
+
+
+def test_special_tokens_have_the_first_ids(tokenizer):
+    ids = [tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id]
+    assert ids == [0, 1, 2, 3]
+    assert tokenizer.tokens(ids) == SPECIAL_TOKENS
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_known_text_comes_back(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert min(ids) > 3
+    assert max(ids) < tokenizer.vocab_size
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text())
+def test_bpe_gives_any_text_back(text):
+    assert BPE.decode(BPE.encode(text)) == text
+
+
+BPE = train_bpe(TEXTS, vocab_size=300)
+
+
+def test_encode_all_equals_encode(tokenizer):
+    assert tokenizer.encode_all(TEXTS) == [tokenizer.encode(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize("special", SPECIAL_TOKENS)
+def test_a_special_token_inside_a_text_is_ordinary_text(bpe, special):
+    ids = bpe.encode(f"a {special} b")
+    assert not set(ids) & {0, 1, 2, 3}
+    assert bpe.decode(ids) == f"a {special} b"
+
+
+def test_special_ids_are_dropped_or_shown_by_decode(tokenizer):
+    ids = [tokenizer.bos_id, *tokenizer.encode("The end."), tokenizer.eos_id]
+    assert tokenizer.decode(ids) == "The end."
+    assert tokenizer.decode(ids, skip_special=False) == "<bos>The end.<eos>"
+
+
+def test_an_unknown_word_is_unk_and_only_that_word(words):
+    ids = words.encode("The zebra went to the park.")
+    assert words.tokens(ids) == ["The", "<unk>", " went", " to", " the", " park", "."]
+
+
+def test_tokens_join_to_the_text_and_lone_bytes_are_named(bpe):
+    text = "The little girl went"
+    assert "".join(bpe.tokens(bpe.encode(text))) == text
+    assert bpe.tokens(bpe.encode("é")) == ["<C3>", "<A9>"]
+
+
+def test_a_tensor_of_ids_decodes_like_a_list(bpe):
+    ids = bpe.encode(TEXTS[0])
+    assert bpe.decode(torch.tensor(ids)) == TEXTS[0]
+
+
+def test_bpe_merges_the_most_frequent_pair_first():
+    first = train_bpe(["xyxy xyxy zq"], vocab_size=261)
+    assert first.tokens([260]) == ["xy"]
+
+
+def test_bpe_stops_at_the_vocabulary_size_or_earlier():
+    assert train_bpe(TEXTS * 3, vocab_size=290).vocab_size == 290
+    assert train_bpe(["ab ab"], vocab_size=5000).vocab_size < 270
+
+
+def test_words_are_numbered_by_frequency():
+    tokenizer = train_words(["b a a a", "a b c"])
+    assert tokenizer.tokens([4]) == [" a"]
+
+
+def test_saved_and_loaded_is_the_same(tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(path)
+    loaded = Tokenizer.load(path)
+    assert [loaded.encode(t) for t in TEXTS] == [tokenizer.encode(t) for t in TEXTS]
+    assert loaded.decode([2], skip_special=False) == "<eos>"
+    assert loaded.encode("<eos>") == tokenizer.encode("<eos>")
+    loaded.save(tmp_path / "again.json")
+    assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
+
+
+@pytest.mark.parametrize("train", [lambda texts: train_bpe(texts, 300), train_words])
+def test_training_again_gives_the_same(train, tmp_path):
+    for name in ("one", "two"):
+        train(TEXTS * 2).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_from_transformers_keeps_ids_and_adds_an_own_padding():
+    theirs = gpt2_like()
+    ours = from_transformers(theirs)
+    assert ours.encode("he, hello") == theirs.encode("he, hello")
+    assert ours.bos_id == ours.eos_id == ours.unk_id == theirs.eos_token_id
+    assert ours.pad_id == len(theirs) == ours.vocab_size - 1
+    assert ours.tokens([ours.pad_id, ours.eos_id]) == ["<pad>", END]
+    assert ours.eos_id not in ours.encode(f"the {END}")
+    assert len(theirs) == ours.pad_id  # theirs is left as it was
+
+
+def test_padding_that_is_also_the_end_is_replaced():
+    theirs = gpt2_like()
+    theirs.pad_token = END
+    ours = from_transformers(theirs)
+    assert ours.pad_id != ours.eos_id
+
+
+def test_from_transformers_survives_saving(tmp_path):
+    ours = from_transformers(gpt2_like())
+    ours.save(tmp_path / "gpt.json")
+    loaded = Tokenizer.load(tmp_path / "gpt.json")
+    assert (loaded.pad_id, loaded.eos_id) == (ours.pad_id, ours.eos_id)
+
+
+@pytest.mark.parametrize("train", [lambda texts: train_bpe(texts, 300), train_words])
+def test_training_refuses_nothing_and_non_texts(train):
+    with pytest.raises(ValueError, match="texts is empty"):
+        train([])
+    with pytest.raises(TypeError):
+        train("one text")
+    with pytest.raises(TypeError):
+        train(["a text", 3])
+
+
+def test_bpe_refuses_a_vocabulary_smaller_than_the_bytes():
+    with pytest.raises(ValueError, match=r"vocab_size=259 is too small.*260"):
+        train_bpe(TEXTS, vocab_size=259)
+    with pytest.raises(TypeError):
+        train_bpe(TEXTS, vocab_size=300.5)
+
+
+def test_wrong_types_are_refused(bpe):
+    for wrong in (None, b"bytes", ["a"]):
+        with pytest.raises(TypeError):
+            bpe.encode(wrong)
+    for wrong in ("abc", [1.5], [True]):
+        with pytest.raises(TypeError):
+            bpe.decode(wrong)
+    with pytest.raises(TypeError):
+        from_transformers("EleutherAI/gpt-neo-125M")
+
+
+@pytest.mark.parametrize("stray", [-1, 300, 10**9])
+def test_ids_outside_the_vocabulary_are_named(bpe, stray):
+    for method in (bpe.decode, bpe.tokens):
+        with pytest.raises(ValueError, match=rf"ids\[1\]={stray} lies outside.* 299"):
+            method([5, stray])
+
+
+def test_loading_something_else_says_so(tmp_path):
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match="not a tokenizer file"):
+        Tokenizer.load(tmp_path / "other.json")
+    with pytest.raises(FileNotFoundError):
+        Tokenizer.load(tmp_path / "none.json")

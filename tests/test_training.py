@@ -1,0 +1,637 @@
+"""Training: identities of the loop, bit-equal resumption, and clear refusals."""
+
+import json
+import math
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils import training
+from course_utils.checkpoints import KEPT, list_checkpoints, save_checkpoint
+from course_utils.config import (
+    DecoderConfig,
+    EncoderDecoderConfig,
+    LlamaConfig,
+    StackConfig,
+    TrainConfig,
+)
+from course_utils.machine import find_device, find_precision, is_watched
+from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.optimizers import (
+    Muon,
+    build_optimizers,
+    learning_rate_at,
+    orthogonalize,
+    parameter_groups,
+)
+from course_utils.training import (
+    IGNORED,
+    History,
+    label_loss,
+    mean_loss,
+    train,
+    translation_loss,
+)
+from tests.kill_run import STEPS, batches, make_model, run
+
+VOCAB = 11
+CONFIG = TrainConfig(STEPS, 3e-3, 5, precision="float32")
+optimizers = pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+
+
+# ---- learning rate
+
+
+def test_warm_up_climbs_in_a_straight_line_to_the_peak():
+    for schedule in ("cosine", "inverse_sqrt", "constant"):
+        config = TrainConfig(100, 0.5, warmup_steps=10, schedule=schedule)
+        rates = [learning_rate_at(step, config) for step in range(1, 101)]
+        assert rates[:10] == pytest.approx([0.05 * i for i in range(1, 11)])
+        assert max(rates) == rates[9] == 0.5
+        assert min(rates) > 0
+
+
+def test_after_warm_up_each_schedule_goes_its_way():
+    def rate(step, schedule):
+        return learning_rate_at(step, TrainConfig(99, 1.0, 10, schedule))
+
+    assert rate(40, "constant") == 1.0
+    assert rate(40, "inverse_sqrt") == pytest.approx(0.5)
+    assert rate(55, "cosine") == pytest.approx(0.5)  # half way from 10 to 100
+    assert rate(99, "cosine") < 0.001
+
+
+def test_inverse_sqrt_is_the_formula_of_the_paper():
+    width, warmup = 48, 13
+    config = TrainConfig(90, (width * warmup) ** -0.5, warmup, "inverse_sqrt")
+    for step in range(1, 91):
+        paper = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert learning_rate_at(step, config) == pytest.approx(paper)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "inverse_sqrt", "constant"])
+def test_no_warm_up_and_a_warm_up_longer_than_the_run(schedule):
+    assert learning_rate_at(1, TrainConfig(9, 1.0, 0, schedule)) > 0.9
+    assert learning_rate_at(9, TrainConfig(9, 1.0, 20, schedule)) == 9 / 20
+
+
+# ---- groups and optimizers
+
+
+def names_of(model, group):
+    chosen = {id(weight) for weight in parameter_groups(model)[group]}
+    return {name for name, weight in model.named_parameters() if id(weight) in chosen}
+
+
+def test_every_parameter_is_in_exactly_one_group():
+    stack = StackConfig(24, 3, 2, 40, 16, positions="learned")
+    models = [
+        DecoderLM(DecoderConfig(VOCAB, stack)),
+        DecoderLM(DecoderConfig(VOCAB, stack, tied=False)),
+        LlamaLM(LlamaConfig(VOCAB, 24, 3, 3, 2, 40, 16, tied=False)),
+        EncoderDecoder(EncoderDecoderConfig(13, VOCAB, stack, stack)),
+        EncoderDecoder(EncoderDecoderConfig(13, 13, stack, stack, share_weights=True)),
+    ]
+    for model in models:
+        groups = parameter_groups(model)
+        sorted_ids = [id(x) for group in groups.values() for x in group]
+        assert sorted(sorted_ids) == sorted(id(x) for x in model.parameters())
+        assert all(x.ndim == 2 for x in groups["hidden"] + groups["output"])
+        plain = names_of(model, "plain")
+        assert all(re.search(r"bias|norm|tokens|positions", name) for name in plain), (
+            plain
+        )
+        hidden = names_of(model, "hidden")
+        assert not any(
+            re.search(r"norm|tokens|positions|head", name) for name in hidden
+        )
+    assert names_of(models[0], "output") == set()  # tied: an embedding
+    assert names_of(models[1], "output") == {"head.weight"}
+
+
+def test_only_matrices_decay_and_frozen_weights_stay():
+    model = make_model()
+    model.blocks[0].requires_grad_(False)
+    frozen = [x.clone() for x in model.blocks[0].parameters()]
+    config = replace(CONFIG, steps=1, weight_decay=0.5, warmup_steps=0)
+    for group in build_optimizers(model, config)[0].param_groups:
+        is_matrix = {x.ndim == 2 and "weight" for x in group["params"]}
+        assert group["weight_decay"] == 0.0 or is_matrix == {"weight"}
+        assert group["betas"] == (0.9, 0.95)
+    train(model, batches, config)
+    for before, after in zip(frozen, model.blocks[0].parameters(), strict=True):
+        assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize("shape", [(23, 31), (31, 23), (17, 17)])
+def test_orthogonalize_brings_all_singular_values_near_one(shape):
+    torch.manual_seed(0)
+    for scale in (1e-3, 1.0, 1e3):
+        values = torch.linalg.svdvals(orthogonalize(scale * torch.randn(shape)))
+        assert values.max() < 1.3
+        assert values.median() > 0.65
+
+
+def test_muon_equals_the_one_of_torch_up_to_its_bfloat16():
+    torch.manual_seed(0)
+    ours, theirs = (nn.Parameter(torch.ones(23, 31)) for _ in range(2))
+    settings = {"weight_decay": 0.3, "momentum": 0.95}
+    mine = Muon([ours], **settings)
+    mine.param_groups[0]["lr"] = 0.01
+    reference = torch.optim.Muon(
+        [theirs], lr=0.01, adjust_lr_fn="match_rms_adamw", **settings
+    )
+    for _ in range(6):
+        ours.grad = torch.randn(23, 31)
+        theirs.grad = ours.grad.clone()
+        mine.step()
+        reference.step()
+    moved = (theirs - 1).abs().mean()
+    assert (ours - theirs).abs().mean() < 0.02 * moved
+    exact = nn.Parameter(torch.ones(23, 31))
+    narrow = Muon([exact], **settings, dtype=torch.bfloat16)
+    narrow.param_groups[0]["lr"] = 0.01
+    exact.grad = torch.randn(23, 31)
+    narrow.step()
+    assert exact.dtype == torch.float32
+
+
+# ---- the loop
+
+
+def by_hand(model, config):
+    """The same run, written out with AdamW and nothing else."""
+    groups = parameter_groups(model)
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": groups["hidden"] + groups["output"], "weight_decay": 0.1},
+            {"params": groups["plain"], "weight_decay": 0.0},
+        ],
+        betas=(0.9, 0.95),
+    )
+    losses, norms = [], []
+    for step in range(config.steps):
+        inputs, labels = batches(step)
+        logits = model(inputs)
+        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norms.append(nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate_at(step + 1, config)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, norms
+
+
+def without_dropout():
+    model = make_model()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if isinstance(getattr(module, "dropout", None), float):
+            module.dropout = 0.0
+    return model
+
+
+def test_the_loop_is_the_plain_one():
+    model = without_dropout()
+    history = train(model, batches, CONFIG)
+    losses, norms = by_hand(without_dropout(), CONFIG)
+    assert history.losses == losses
+    assert history.gradient_norms == norms
+    assert history.steps == list(range(1, STEPS + 1))
+    assert history.tokens == [32 * step for step in history.steps]
+    assert history.learning_rates == [
+        learning_rate_at(step, CONFIG) for step in history.steps
+    ]
+    assert not model.training and history.seconds > 0
+
+
+@optimizers
+def test_it_learns(optimizer):
+    config = replace(CONFIG, steps=150, learning_rate=1e-2, optimizer=optimizer)
+    model = without_dropout()
+    before = mean_loss(model, lambda step: batches(1000 + step), 9)
+    history = train(model, batches, config)
+    after = mean_loss(model, lambda step: batches(1000 + step), 9)
+    assert before > math.log(VOCAB) - 0.1
+    assert after < 1.75 and history.losses[-1] < 2.0
+
+
+def test_seed_and_only_the_seed_decides_about_dropout():
+    first = train(make_model(), batches, CONFIG)
+    torch.manual_seed(999)
+    state = torch.get_rng_state()
+    assert train(make_model(), batches, CONFIG) == first
+    torch.set_rng_state(state)
+    other = train(make_model(), batches, replace(CONFIG, seed=1))
+    assert other.losses[0] != first.losses[0]
+
+
+def test_the_random_numbers_of_the_caller_are_untouched():
+    model = make_model()
+    state = torch.get_rng_state()
+    train(model, batches, CONFIG)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_evaluation_points_and_that_they_do_not_change_the_run():
+    modes = []
+
+    def evaluate(model):
+        modes.append((model.training, torch.is_grad_enabled()))
+        return torch.rand(3).sum().item()
+
+    plain = train(make_model(), batches, CONFIG)
+    watched = train(make_model(), batches, CONFIG, evaluate=evaluate, evaluate_every=10)
+    assert [step for step, _ in watched.evaluations] == [10, 20, STEPS]
+    assert set(modes) == {(False, False)}
+    assert watched.losses == plain.losses and plain.evaluations == []
+    last = train(make_model(), batches, CONFIG, evaluate=evaluate)
+    assert [step for step, _ in last.evaluations] == [STEPS]
+
+
+def test_labels_of_minus_100_do_not_count():
+    def padded(step):
+        inputs, labels = batches(step)
+        more = torch.full((4, 3), IGNORED)
+        return F.pad(inputs, (0, 3), value=1), torch.cat([labels, more], dim=1)
+
+    plain = train(without_dropout(), batches, CONFIG)
+    history = train(without_dropout(), padded, CONFIG)
+    assert history.tokens == plain.tokens
+    assert history.losses == pytest.approx(plain.losses, abs=1e-5)
+
+
+def test_mean_loss_weighs_labels_not_batches():
+    def uneven(step):
+        inputs, labels = batches(step)
+        labels = labels.clone()
+        labels[:, step + 1 :] = IGNORED
+        return inputs, labels
+
+    model = make_model().eval()
+    logits = torch.cat([model(uneven(step)[0]) for step in range(3)])
+    labels = torch.cat([uneven(step)[1] for step in range(3)])
+    expected = label_loss(logits, labels, 0.0).item()
+    assert mean_loss(model, uneven, 3) == pytest.approx(expected)
+
+
+def test_label_smoothing_is_the_mixture_with_the_uniform_distribution():
+    logits, labels = torch.randn(2, 3, VOCAB), torch.randint(VOCAB, (2, 3))
+    plain = label_loss(logits, labels, 0.0)
+    uniform = -logits.log_softmax(-1).mean()
+    expected = 0.9 * plain + 0.1 * uniform
+    torch.testing.assert_close(label_loss(logits, labels, 0.1), expected)
+
+
+def test_an_encoder_decoder_learns_to_copy():
+    torch.manual_seed(0)
+    stack = StackConfig(32, 4, 1, 48, 16)
+    model = EncoderDecoder(EncoderDecoderConfig(VOCAB, VOCAB, stack, stack))
+
+    def pairs(step):
+        generator = torch.Generator().manual_seed(step)
+        source = torch.randint(4, VOCAB, (16, 5), generator=generator)
+        target_in = F.pad(source[:, :-1], (1, 0), value=1)
+        return source, target_in, source
+
+    config = TrainConfig(120, 1e-2, 10, label_smoothing=0.1, precision="float32")
+    history = train(model, pairs, config, loss=translation_loss)
+    assert mean_loss(model, pairs, 3, translation_loss) < 0.5 < history.losses[0]
+
+
+def test_a_loss_and_a_module_of_your_own():
+    """A float batch: the loop knows nothing of ids."""
+
+    def points(step):
+        generator = torch.Generator().manual_seed(step)
+        x = torch.randn(8, 3, generator=generator)
+        return x, x.sum(1, keepdim=True)
+
+    def square(model, batch, label_smoothing):
+        x, y = batch
+        return F.mse_loss(model(x), y)
+
+    for precision in ("float32", "float64"):
+        config = TrainConfig(200, 0.05, 0, weight_decay=0.0, precision=precision)
+        model = nn.Linear(3, 1)
+        history = train(model, points, config, loss=square)
+        assert history.losses[-1] < 1e-2
+        assert model.weight.dtype == getattr(torch, precision)
+
+
+# ---- precision and machine
+
+
+def test_auto_keeps_a_float64_model_and_float32_converts_it():
+    model = make_model().double()
+    train(model, batches, TrainConfig(2))
+    assert model.head.weight.dtype == torch.float64
+    train(model, batches, TrainConfig(2, precision="float32"))
+    assert model.head.weight.dtype == torch.float32
+
+
+def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights_in_float32():
+    seen = set()
+
+    def loss(model, batch, label_smoothing):
+        inputs, labels = batch
+        logits = model(inputs)
+        seen.add(logits.dtype)
+        return label_loss(logits, labels, label_smoothing)
+
+    config = TrainConfig(3, precision="bfloat16", optimizer="muon")
+    model = make_model()
+    history = train(model, batches, config, loss=loss)
+    assert seen == {torch.bfloat16}
+    assert {x.dtype for x in model.parameters()} == {torch.float32}
+    full = train(make_model(), batches, replace(config, precision="float32"))
+    assert history.losses == pytest.approx(full.losses, abs=0.05)
+    assert history.losses != full.losses
+
+
+@pytest.mark.parametrize(
+    "able, expected",
+    [
+        ({"avx2": True}, "float32"),
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
+    ],
+)
+def test_precision_follows_what_the_processor_has(monkeypatch, able, expected):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
+    assert find_precision(torch.device("cpu")) == expected
+
+
+def test_find_device_prefers_an_accelerator():
+    has_one = torch.cuda.is_available() or torch.backends.mps.is_available()
+    assert (find_device().type != "cpu") == has_one
+    assert find_precision(torch.device("mps")) == "float32"
+
+
+def test_a_bar_only_for_a_person(monkeypatch, capfd):
+    train(make_model(), batches, replace(CONFIG, steps=2))
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert not is_watched()
+    monkeypatch.setenv("TQDM_DISABLE", "0")
+    assert is_watched()
+    train(make_model(), batches, replace(CONFIG, steps=2))
+    shown = capfd.readouterr().err
+    assert "2/2" in shown and "loss=" in shown
+
+
+# ---- checkpoints
+
+
+def failing_at(stop):
+    """The batches, until a person presses stop."""
+
+    def stopped(step):
+        if step == stop:
+            raise KeyboardInterrupt
+        return batches(step)
+
+    return stopped
+
+
+@optimizers
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer):
+    whole = run(tmp_path / "whole", optimizer)
+    assert whole == train(make_model(), batches, replace(CONFIG, optimizer=optimizer))
+
+    for stop in (1, 5, 12, STEPS - 1):
+        config = replace(CONFIG, optimizer=optimizer, checkpoint_every=2)
+        with pytest.raises(KeyboardInterrupt):
+            train(make_model(), failing_at(stop), config, checkpoints=tmp_path / "cut")
+        kept = [path.name for path in list_checkpoints(tmp_path / "cut")]
+        newest = stop // 2 * 2
+        assert kept == [f"step-{i:07d}" for i in (newest - 2, newest) if i > 0]
+    assert run(tmp_path / "cut", optimizer) == whole
+    assert run(tmp_path / "cut", optimizer) == whole  # a finished run is only loaded
+
+
+def test_a_finished_run_gives_back_the_trained_weights(tmp_path):
+    config = replace(CONFIG, checkpoint_every=10)
+    first, second = make_model(), without_dropout()
+    train(first, batches, config, checkpoints=tmp_path)
+    second = make_model()
+    for weight in second.parameters():
+        weight.data.zero_()
+    train(second, batches, config, checkpoints=str(tmp_path))
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert not second.training
+
+
+def test_evaluations_survive_a_resumption(tmp_path):
+    config = replace(CONFIG, checkpoint_every=4)
+    options = {
+        "evaluate": lambda model: mean_loss(model, batches, 2),
+        "evaluate_every": 3,
+    }
+    whole = train(make_model(), batches, config, checkpoints=tmp_path / "a", **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            make_model(),
+            failing_at(13),
+            config,
+            checkpoints=tmp_path / "b",
+            **options,
+        )
+    resumed = train(
+        make_model(), batches, config, checkpoints=tmp_path / "b", **options
+    )
+    assert resumed == whole and len(whole.evaluations) == 8
+
+
+def test_the_newest_two_are_kept_and_leftovers_are_cleared(tmp_path):
+    (tmp_path / "step-0000099.tmp").mkdir()
+    run(tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"step-{STEPS - 2:07d}", f"step-{STEPS:07d}"]
+    assert len(names) == KEPT
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    config = replace(CONFIG, steps=4, checkpoint_every=2)
+    train(make_model(), batches, config, checkpoints=tmp_path)
+
+    def refused(sentence, model=None, data=batches, **changes):
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            changed = replace(config, **changes)
+            train(model or make_model(), data, changed, checkpoints=tmp_path)
+
+    refused("learning_rate is 0.003 there and 0.004 here", learning_rate=4e-3)
+    refused("steps is 4 there and 5 here", steps=5)
+    refused("precision is float32 there and float64 here", precision="float64")
+    wide = DecoderLM(DecoderConfig(VOCAB, StackConfig(48, 3, 2, 40, 16)))
+    refused("model is tokens.weight (11, 24) there and tokens.weight (11, 48)", wide)
+    refused("p=0.2", without_dropout())
+    refused("first batch", data=lambda step: batches(step + 1))
+    again = replace(config, checkpoint_every=1)  # changes no loss
+    assert train(make_model(), batches, again, checkpoints=tmp_path).steps[-1] == 4
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    run(tmp_path)
+    newest = list_checkpoints(tmp_path)[-1]
+    (newest / "state.pt").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"step-0000024 cannot be read .* delete it"):
+        run(tmp_path)
+
+
+def test_a_failure_while_writing_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    save_checkpoint(tmp_path, 1, {"a": torch.ones(3)})
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(tmp_path, 2, {"a": torch.ones(3)})
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-0000001"]
+
+
+def start_and_kill(folder, result, optimizer, seconds):
+    """Start the run in a process of its own and kill -9 it, unless it is done."""
+    script = Path(__file__).with_name("kill_run.py")
+    command = [sys.executable, str(script), str(folder), str(result), optimizer]
+    process = subprocess.Popen(command)
+    try:
+        if seconds is None:  # as soon as a first checkpoint is complete
+            while process.poll() is None and not list_checkpoints(folder):
+                time.sleep(0.001)
+        else:
+            process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        process.kill()
+        process.wait()
+    return process.returncode
+
+
+def test_killed_once_and_resumed_the_losses_are_bit_equal(tmp_path):
+    whole = run(tmp_path / "whole")
+    folder, result = tmp_path / "killed", tmp_path / "losses.json"
+    assert start_and_kill(folder, result, "adamw", None) == -signal.SIGKILL
+    assert len(list_checkpoints(folder)) > 0 and not result.exists()
+    assert run(folder) == whole
+
+
+@pytest.mark.long
+@optimizers
+def test_killed_many_times_the_losses_are_bit_equal(tmp_path, optimizer):
+    whole = run(tmp_path / "whole", optimizer)
+    started = time.perf_counter()
+    folder, result = tmp_path / "full", tmp_path / "losses.json"
+    assert start_and_kill(folder, result, optimizer, 300) == 0
+    assert json.loads(result.read_text()) == whole.losses
+    needed = time.perf_counter() - started
+    for attempt in range(8):
+        folder, kills = tmp_path / f"killed-{attempt}", 0
+        for part in (0.55, 0.7, 0.8, 0.9, 0.97):
+            wait = needed * (part + 0.01 * attempt)
+            kills += start_and_kill(folder, tmp_path / "x", optimizer, wait) != 0
+        assert kills, "no run was killed"
+        assert run(folder, optimizer) == whole
+
+
+# ---- nonsense
+
+
+def spoiled(at, value):
+    """A loss that is `value` at one step."""
+    calls = iter(range(STEPS))
+
+    def loss(model, batch, label_smoothing):
+        real = training.next_token_loss(model, batch, label_smoothing)
+        return real * value if next(calls) == at else real
+
+    return loss
+
+
+def assert_same_weights(first, second):
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(value):
+    model, expected = make_model(), make_model()
+    with pytest.raises(FloatingPointError, match=rf"loss of step 3 .* it is {value}"):
+        train(model, batches, CONFIG, loss=spoiled(3, value))
+    with pytest.raises(KeyboardInterrupt):
+        train(expected, failing_at(3), CONFIG)
+    assert_same_weights(model, expected)
+    assert not model.training
+
+
+def test_a_gradient_that_is_not_finite_leaves_the_weights_alone():
+    def loss(model, batch, label_smoothing):
+        zero = (model.head.weight * 0).sum().clamp(min=0)
+        return training.next_token_loss(model, batch, 0.0) + zero.sqrt()
+
+    model = make_model()
+    with pytest.raises(FloatingPointError, match=r"gradient norm of step 0 .* nan"):
+        train(model, batches, CONFIG, loss=loss)
+    assert_same_weights(model, make_model())
+
+
+ids = torch.ones(2, 3, dtype=torch.int64)
+REFUSED = {
+    "batches(0) must return a tuple of tensors, got Tensor": {"batches": lambda s: ids},
+    "batches(0) must hold tensors only, got list": {"batches": lambda s: (ids, [1])},
+    "at least one, got the shapes [(0, 3), (0, 3)]": {
+        "batches": lambda s: (ids[:0], ids[:0])
+    },
+    "same number of rows, at least one, got the shapes []": {"batches": lambda s: ()},
+    "got the shapes [(2, 3), (1, 3)]": {"batches": lambda s: (ids, ids[:1])},
+    "batches(0) must hold a label, all are -100": {
+        "batches": lambda s: (ids, torch.full_like(ids, IGNORED))
+    },
+    "evaluate_every must not be negative, got -1": {"evaluate_every": -1},
+    "evaluate_every=5 needs evaluate, got None": {"evaluate_every": 5},
+    "checkpoints needs config.checkpoint_every above 0": {"checkpoints": "x"},
+    "config.checkpoint_every=3 needs a folder": {
+        "config": replace(CONFIG, checkpoint_every=3)
+    },
+    "model must have a trainable parameter": {
+        "model": make_model().requires_grad_(False)
+    },
+    "loss must return one number, got shape (2, 3)": {
+        "loss": lambda model, batch, smoothing: model(batch[0])[..., 0]
+    },
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED, ids=lambda s: s[:40])
+def test_nonsense_gets_one_clear_sentence(sentence):
+    given = {"model": make_model(), "batches": lambda s: (ids, ids), "config": CONFIG}
+    with pytest.raises((ValueError, TypeError), match=re.escape(sentence)):
+        train(**(given | REFUSED[sentence]))
+
+
+def test_checkpoints_in_place_of_a_file(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("here")
+    with pytest.raises(ValueError, match="file is a file"):
+        run(file)
+
+
+def test_histories_compare_without_their_seconds():
+    assert History(seconds=1.0) == History(seconds=2.0)
+    assert History(losses=[1.0]) != History(losses=[2.0])
