@@ -106,7 +106,14 @@ class Attend(nn.Module):
         self.scores = nn.Identity()
         self.weights = nn.Identity()
 
-    def forward(self, queries, keys, values, mask=None, bias=None):
+    def forward(
+        self,
+        queries: Float[Tensor, "*lead q d"],
+        keys: Float[Tensor, "*lead k d"],
+        values: Float[Tensor, "*lead k e"],
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+    ) -> Float[Tensor, "*lead q e"]:
         """Shapes and errors as in `attend`."""
         dropout = self.dropout if self.training else 0.0
         if not self.explicit:

@@ -30,7 +30,9 @@ class Residual(nn.Module):
         self.norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Float[Tensor, "b t m"], sublayer: Callable[[Tensor], Tensor]):
+    def forward(
+        self, x: Float[Tensor, "b t m"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "b t m"]:
         """Return a tensor of the shape of x."""
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
@@ -88,7 +90,7 @@ class DecoderBlock(EncoderBlock):
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """mask: who looks at whom in x; memory_mask: who in x looks at whom in memory."""
+        """mask: who looks at whom in x; memory_mask: which parts of memory x may see."""
         x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
         x = self.cross_residual(
             x, lambda y: self.cross_attention(y, memory, mask=memory_mask)

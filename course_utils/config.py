@@ -51,7 +51,7 @@ class EncoderDecoderConfig:
     """A translator: two stacks, which may differ in every size.
 
     share_weights uses one matrix as source embedding, target embedding and output
-    projection (Vaswani et al. 2017, section 3.4); it needs equal vocabularies and widths.
+    projection (Vaswani et al. 2017, section 3.4): one vocabulary, one width.
     """
 
     source_vocab_size: int
@@ -72,8 +72,9 @@ class EncoderDecoderConfig:
             return
         if self.source_vocab_size != self.target_vocab_size:
             raise ValueError(
-                "share_weights needs one vocabulary for both sides, got source_vocab_size="
-                f"{self.source_vocab_size} and target_vocab_size={self.target_vocab_size}"
+                "share_weights needs one vocabulary for both sides, got "
+                f"source_vocab_size={self.source_vocab_size} and "
+                f"target_vocab_size={self.target_vocab_size}"
             )
         if self.encoder.d_model != self.decoder.d_model:
             raise ValueError(
@@ -88,7 +89,7 @@ def _decoder_stack() -> StackConfig:
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """A decoder-only language model in the GPT-2 style (Radford et al. 2019, section 2.3)."""
+    """A decoder-only language model as in Radford et al. 2019 (GPT-2), section 2.3."""
 
     vocab_size: int
     stack: StackConfig = field(default_factory=_decoder_stack)
@@ -100,7 +101,7 @@ class DecoderConfig:
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    """A decoder-only language model in the LLaMA style (Touvron et al. 2023, section 2.2).
+    """A decoder-only language model as in Touvron et al. 2023 (LLaMA), section 2.2.
 
     num_kv_heads below num_heads groups the queries (Ainslie et al. 2023).
     """
@@ -167,7 +168,8 @@ class TrainConfig:
         if self.learning_rate <= 0 or self.clip_norm <= 0 or self.weight_decay < 0:
             raise ValueError(
                 "learning_rate and clip_norm must exceed 0 and weight_decay not be "
-                f"negative, got {self.learning_rate}, {self.clip_norm}, {self.weight_decay}"
+                f"negative, got {self.learning_rate}, {self.clip_norm} and "
+                f"{self.weight_decay}"
             )
         check_fraction(label_smoothing=self.label_smoothing)
         check_choice("schedule", self.schedule, ("cosine", "inverse_sqrt", "constant"))

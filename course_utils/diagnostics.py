@@ -1,4 +1,4 @@
-"""Questions to put to any model, answered by its behavior: by what moves when you touch.
+"""Questions to any model, answered by its behavior: by what moves when you touch.
 
 Each takes the model as a callable and says yes (True: the fault is there) or no.
 Knows nothing of how the model is built.
@@ -30,7 +30,7 @@ def _moves(before: Tensor, after: Tensor, tolerance: float) -> bool:
 def _check_vocabulary(vocab_size: int) -> None:
     if vocab_size < 3:
         raise ValueError(
-            f"vocab_size must be at least 3, to have another id to try, got {vocab_size}"
+            f"vocab_size must be at least 3, for another id to try, got {vocab_size}"
         )
 
 

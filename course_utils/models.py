@@ -134,7 +134,7 @@ class EncoderDecoder(nn.Module):
 
 
 def _init_decoder(model: nn.Module, num_layers: int) -> None:
-    """GPT-2's start: std 0.02, smaller where a layer writes into the residual stream."""
+    """GPT-2's start: std 0.02, smaller where a layer writes to the residual stream."""
     for name, weight in model.named_parameters():
         if weight.ndim < 2:
             continue

@@ -96,9 +96,9 @@ def attention_map(
             f"head, got the shape {heads.shape} and {len(titles)} titles"
         )
     axes, words = ("query position", "key position"), (list(queries), list(keys))
-    figure, drawn = _matrices(titles, list(heads), axes, words)
-    hidden = np.zeros_like(heads[0]) if mask is None else _array(mask, 2, "mask") == 0
-    hidden = np.argwhere(np.broadcast_to(hidden, heads.shape[1:]))
+    seen = np.ones_like(heads[0]) if mask is None else _array(mask, 2, "mask")
+    hidden = np.argwhere(np.broadcast_to(seen == 0, heads.shape[1:]))
+    figure, drawn = _matrices(titles, list(np.where(seen == 0, 0, heads)), axes, words)
     for axis in drawn:
         _frame(axis, hidden, facecolor="#E4E4E4", edgecolor=ROLES["mask"], hatch="////")
         _frame(axis, marks, fill=False, edgecolor=ROLES["key"], linewidth=2)
@@ -198,7 +198,7 @@ def histograms(
     for panel, (name, sample) in zip(panels, samples.items(), strict=True):
         numbers = np.clip(_array(sample, None, name).ravel(), *limits)
         share = np.full(numbers.size, 1 / numbers.size)
-        panel.hist(numbers, 40, limits, weights=share, color=_color(role))
+        panel.hist(numbers, 40, range=limits, weights=share, color=_color(role))
         panel.set(title=name, xlabel=axis)
     show(figure, alt)
 
@@ -305,7 +305,7 @@ def _label(set_ticks: Any, words: Words | None, count: int, rotation: int = 0) -
     set_ticks(np.arange(count), words, rotation=rotation)
 
 
-def _frame(axis: Axes, cells: Iterable[Sequence[int]], **style: Any) -> None:
+def _frame(axis: Axes, cells: Any, **style: Any) -> None:
     for row, column in cells:
         axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, zorder=4, **style))
 

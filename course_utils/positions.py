@@ -1,4 +1,4 @@
-"""Ways to tell a layer where a token stands: added, rotated, or as a bias on the scores.
+"""Ways to tell a layer where a token stands: added, rotated, or a bias on the scores.
 
 Knows positions and widths. Knows nothing of tokens or attention.
 """

@@ -106,7 +106,7 @@ def stories(
 
 def translator(
     data: str = "phrases",
-    steps: int = 4000,
+    steps: int = 2000,
     limit: int | None = 60_000,
     checkpoint_every: int = 0,
 ) -> Recipe:
@@ -114,7 +114,7 @@ def translator(
     pairs = load_pairs(data, limit=limit)
     tokenizer = train_words([text for pair in pairs for text in pair])
     torch.manual_seed(0)
-    stack = StackConfig(128, 4, 3, 512, max_length=48, dropout=0.1)
+    stack = StackConfig(128, 4, 3, 512, max_length=48)
     size = tokenizer.vocab_size
     model = EncoderDecoder(
         EncoderDecoderConfig(size, size, stack, stack, share_weights=True)
@@ -123,9 +123,8 @@ def translator(
     batches = pair_batches(ids, 64, 0, tokenizer, max_length=48)
     config = TrainConfig(
         steps,
-        2e-3,
-        warmup_steps=400,
-        schedule="inverse_sqrt",
+        4e-3,
+        optimizer="muon",
         label_smoothing=0.1,
         checkpoint_every=checkpoint_every,
     )

@@ -16,12 +16,15 @@ class Recording(dict):
     """
 
     def weights(self) -> dict[str, Tensor]:
-        """Attention weights "b h q k", by the name of their attention layer."""
-        ending = ".attend.weights"
+        """Attention weights "b h q k", by the name of their attention layer.
+
+        The name is empty when the recorded model is itself the attention layer.
+        """
+        ending = "attend.weights"
         return {
-            name.removesuffix(ending): value
+            name.removesuffix(ending).removesuffix("."): value
             for name, value in self.items()
-            if name.endswith(ending)
+            if name == ending or name.endswith(f".{ending}")
         }
 
     def __missing__(self, name: str):

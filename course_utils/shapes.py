@@ -47,7 +47,7 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def check_ids(ids: Tensor, vocab_size: int, name: str = "ids") -> None:
-    """Raise unless `ids` is a non-empty int64 "b t" tensor with entries below vocab_size.
+    """Raise unless `ids` is a non-empty int64 "b t" tensor of ids below vocab_size.
 
     TypeError for another type or dtype, ValueError for another shape or a stray id.
     """
@@ -64,7 +64,8 @@ def check_ids(ids: Tensor, vocab_size: int, name: str = "ids") -> None:
     if low < 0 or high >= vocab_size:
         stray = int(low) if low < 0 else int(high)
         raise ValueError(
-            f"{name} must lie between 0 and vocab_size - 1 = {vocab_size - 1}, got {stray}"
+            f"{name} must lie between 0 and vocab_size - 1 = {vocab_size - 1}, "
+            f"got {stray}"
         )
 
 

@@ -18,7 +18,7 @@ from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from course_utils.checkpoints import load_checkpoint, save_checkpoint
 from course_utils.config import TrainConfig

@@ -119,6 +119,7 @@ def test_multi_head_attention_equals_pytorchs_forward_and_gradients(seed):
     torch.testing.assert_close(actual, expected)
     torch.testing.assert_close(recorded, expected)
     torch.testing.assert_close(seen["attend.weights"], weights)
+    assert seen.weights().keys() == {""}
     probe = torch.randn_like(expected)
     leaves = [x, memory, *ours.parameters()] if cross else [x, *ours.parameters()]
     mine = torch.autograd.grad((actual * probe).sum(), leaves, retain_graph=True)

@@ -24,7 +24,10 @@ from course_utils.positions import *
 from course_utils.recording import *
 x, ids = torch.zeros(2, 3, 8), torch.ones(2, 3, dtype=torch.int64)
 stack = StackConfig(8, 2, 1, 16, max_length=5)
-gpt, llama = DecoderLM(DecoderConfig(9, stack)), LlamaLM(LlamaConfig(9, 8, 2, 1, 1, 16, 5))
+gpt = DecoderLM(DecoderConfig(9, stack))
+llama = LlamaLM(LlamaConfig(9, 8, 2, 1, 1, 16, 5))
+wide, flat = torch.ones(4, 4, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool)
+full, used = llama.new_cache(), gpt.new_cache()
 both = EncoderDecoder(EncoderDecoderConfig(9, 7, stack, stack))
 layer = MultiHeadAttention(8, 2)
 """
@@ -51,8 +54,8 @@ CASES = {
     # masks of the wrong shape or type
     "layer(x, mask=torch.ones(3, 3))": "TypeError mask bool got torch.float32",
     "layer(x, mask=[[True]])": "TypeError mask Tensor got list",
-    "layer(x, mask=torch.ones(4, 4, dtype=torch.bool))": "ValueError mask (2, 2, 3, 3) got (4, 4)",
-    "gpt(ids, torch.ones(2, 3, dtype=torch.bool))": "ValueError mask (2, 2, 3, 3) got (2, 3)",
+    "layer(x, mask=wide)": "ValueError mask (2, 2, 3, 3) got (4, 4)",
+    "gpt(ids, flat)": "ValueError mask (2, 2, 3, 3) got (2, 3)",
     "combine_masks(torch.ones(3, 3), None)": "TypeError bool got torch.float32",
     "causal_mask(0)": "ValueError query_length got 0",
     "causal_mask(4, 2)": "ValueError key_length at least query_length=4 got 2",
@@ -74,8 +77,8 @@ CASES = {
     "gpt(ids.repeat(1, 2))": "ValueError max_length=5 positions 0 to 5",
     "llama(ids.repeat(1, 2))": "ValueError max_length=5 positions 0 to 5",
     "both(ids.repeat(1, 2), ids)": "ValueError max_length=5 positions 0 to 5",
-    "[llama(ids, cache=c) for c in [llama.new_cache()] * 2]": "ValueError max_length=5 3 to 5",
-    "[gpt(ids[:n, :2], cache=c) for c in [gpt.new_cache()] for n in (2, 1)]": "ValueError cache 2 1",
+    "[llama(ids, cache=full) for _ in range(2)]": "ValueError max_length=5 3 to 5",
+    "[gpt(ids[:n, :2], cache=used) for n in (2, 1)]": "ValueError cache 2 1",
     # diagnostics and recording
     "leaks_future(gpt, ids[:, :1], 9)": "ValueError ids at least 2 got 1",
     "leaks_future(gpt, ids, 2)": "ValueError vocab_size at least 3 got 2",

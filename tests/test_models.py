@@ -1,4 +1,4 @@
-"""Whole models: equal to transformers' LLaMA, to themselves step by step, and cached."""
+"""Whole models: equal to transformers' LLaMA, and to themselves in other orders."""
 
 import pytest
 import torch

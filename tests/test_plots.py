@@ -45,7 +45,10 @@ FIGURES = {
 def shown(monkeypatch):
     """Collects what `display` is given instead of displaying it."""
     outputs = []
-    keep = lambda data, metadata, raw: outputs.append((data, metadata, raw))  # noqa: E731
+
+    def keep(data, metadata, raw):
+        outputs.append((data, metadata, raw))
+
     monkeypatch.setattr(plots, "display", keep)
     return outputs
 
@@ -142,7 +145,7 @@ def test_roles_are_distinct_colors():
         (lambda: plots.heatmap([[]], ALT), "must hold numbers"),
         (
             lambda: plots.attention_map(WEIGHTS[0], COLUMNS, ROWS, ALT),
-            "3 cells need 3 labels",
+            "5 cells need 5 labels",
         ),
         (
             lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ALT, ["one"]),

@@ -51,6 +51,7 @@ def words(text: str, path: str = "") -> Words:
 
 @cache
 def both(english: str, spanish: str, path: str = "") -> Both:
+    """The same words in both languages, each with its place in the sentence."""
     return Both(words(english, path), words(spanish, path))
 
 

@@ -78,6 +78,7 @@ def split_of(sentence: Sentence, text: str) -> str:
 
 
 def finished(sentence: Sentence, source: list) -> Pair:
+    """The pair that a drawn sentence makes: texts, tokens and links."""
     target = pieces(sentence.words.spanish, sentence.mark, True)
     left, right = (tuple(piece for piece, *_ in side) for side in (source, target))
     sure, possible = links(source, target)

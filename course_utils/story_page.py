@@ -1,0 +1,117 @@
+"""Arrays and strings in, one HTML file out: a story and what its words looked at.
+
+Knows HTML, colors and what must be escaped. Knows nothing of models and tokenizers.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import torch
+
+WINDOW, CELL, MARGIN, LABEL = 20, 24, 150, 16
+_STYLE = """<style>
+.story-page { --ink: #222222; --paper: #FFFFFF; --line: #DDDDDD; --glow: 204 121 167;
+  color: var(--ink); background: var(--paper); max-width: 680px; margin: 0 auto;
+  padding: 24px 32px; border-radius: 12px; font: 18px/1.6 Georgia, serif; }
+@media (prefers-color-scheme: dark) { .story-page { --ink: #EEEEEE;
+  --paper: #1B1B1F; --line: #55555C; --glow: 222 140 190; } }
+.story-page h1 { font-size: 30px; line-height: 1.2; margin: 0 0 12px; color: inherit; }
+.story-page p { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 20px; }
+.story-page b { border-bottom: 3px solid rgb(var(--glow)); }
+.story-page mark { color: inherit; border-radius: 4px;
+  background: rgb(var(--glow) / var(--share)); }
+.story-page .small, .story-page text { font: 14px/1.5 Verdana, sans-serif; }
+.story-page text { fill: var(--ink); }
+.story-page rect { fill: rgb(var(--glow)); stroke: var(--line); }
+</style>"""
+_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title></head><body>
+"""
+
+
+def story_panel(
+    title: str, words: Sequence[str], weights: Any, chosen: int, footer: str = ""
+) -> str:
+    """One block of HTML: the story, then a map of the words up to `chosen`.
+
+    words: the pieces of the story, which joined give its text. weights: "q k", how much
+    word q looked at word k, with zeros for later words. The story is tinted by the row
+    of the word number `chosen`, the map shows the last 20 words up to it. All strings
+    are shown as text, whatever they hold. Raises ValueError for weights that are not
+    one finite row and column per word, or a `chosen` that is not a word.
+    """
+    words = [str(word) for word in words]
+    weights = torch.as_tensor(weights).detach().cpu().double()
+    if not words or weights.shape != (len(words), len(words)):
+        raise ValueError(
+            f"weights must have one row and one column per word, {len(words)} of each "
+            f"and at least one, got the shape {tuple(weights.shape)}"
+        )
+    if not (weights.isfinite().all() and weights.min() >= 0):
+        raise ValueError("weights must be finite and not negative")
+    if weights.triu(1).any():
+        raise ValueError("weights must be 0 for later words, a word looked ahead")
+    if not 0 <= chosen < len(words):
+        raise ValueError(
+            f"chosen must be a word from 0 to {len(words) - 1}, got {chosen}"
+        )
+    name = _quoted(words[chosen])
+    return (
+        f'{_STYLE}\n<section class="story-page" aria-label="{escape(title)}">\n'
+        f"<h1>{escape(title)}</h1>\n<p>{_story(words, weights[chosen], chosen)}</p>\n"
+        f'<p class="small">What {name} looked at is tinted in the story. Below, every '
+        f"word is a row, and the earlier words that it looked at are dark.</p>\n"
+        f'{_map(words, weights, chosen)}\n<p class="small">{escape(footer)}</p>\n'
+        "</section>"
+    )
+
+
+def save_page(path: str | Path, title: str, panel: str) -> None:
+    """Write a panel as one HTML file that needs nothing else: no network, no script."""
+    page = f"{_HEAD.format(title=escape(title))}{panel}\n</body>\n</html>\n"
+    Path(path).write_text(page, encoding="utf-8", newline="\n")
+
+
+def _quoted(word: str) -> str:
+    """A word as a short label, its end cut off for a mark if it is long."""
+    word = " ".join(word.split())
+    cut = word if len(word) <= LABEL else f"{word[: LABEL - 1]}…"
+    return f"“{escape(cut)}”"
+
+
+def _story(words: list[str], row: torch.Tensor, chosen: int) -> str:
+    shares = (row / row.max().clamp(min=1e-9) * 0.8).tolist()
+    pieces = []
+    for place, (word, share) in enumerate(zip(words, shares, strict=True)):
+        text = escape(word)
+        if share >= 0.05:
+            text = f'<mark style="--share: {share:.2f}">{text}</mark>'
+        pieces.append(f"<b>{text}</b>" if place == chosen else text)
+    return "".join(pieces)
+
+
+def _map(words: list[str], weights: torch.Tensor, chosen: int) -> str:
+    first = max(0, chosen + 1 - WINDOW)
+    part = weights[first : chosen + 1, first : chosen + 1]
+    shares, names = part / part.max().clamp(min=1e-9), words[first : chosen + 1]
+    best = _quoted(words[int(weights[chosen].argmax())])
+    alt = f"A triangle of cells. {_quoted(words[chosen])} looked most at {best}."
+    size, drawn = MARGIN + CELL * len(names), []
+    for q, row in enumerate(shares.tolist()):
+        place = MARGIN + CELL * q
+        label, middle = _quoted(names[q])[1:-1], place + CELL * 0.7
+        drawn.append(f'<text x="{MARGIN - 8}" y="{middle:.0f}" text-anchor="end">')
+        drawn.append(f'{label}</text><text transform="translate({middle:.0f} ')
+        drawn.append(f'{MARGIN - 8}) rotate(-90)">{label}</text>\n')
+        for k, share in enumerate(row[: q + 1]):
+            drawn.append(f'<rect x="{MARGIN + CELL * k}" y="{place}" width="{CELL}" ')
+            drawn.append(f'height="{CELL}" fill-opacity="{share:.2f}"/>')
+    head = f'<svg viewBox="0 0 {size} {size}" role="img" aria-label="{alt}">\n'
+    return f"{head}{''.join(drawn)}</svg>"

@@ -1,0 +1,88 @@
+"""What notebook 07 builds is what the package holds."""
+
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from course_utils.attention import MultiHeadAttention
+from course_utils.blocks import DecoderBlock, EncoderBlock
+from course_utils.config import EncoderDecoderConfig, StackConfig
+from course_utils.masks import causal_mask, padding_mask
+from course_utils.models import EncoderDecoder
+from course_utils.positions import SinusoidalPositions
+
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "07_translator.ipynb"
+KNOWN = (MultiHeadAttention, DecoderBlock, EncoderBlock, SinusoidalPositions)
+BATCH, TARGETS, SOURCES, WIDTH, MEMORY_WIDTH, VOCABULARY = 2, 3, 5, 24, 16, 11
+
+
+def built():
+    """The classes that the notebook's own cells define, by name."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "nn": nn} | {known.__name__: known for known in KNOWN}
+    names |= {"causal_mask": causal_mask, "padding_mask": padding_mask}
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and source.startswith("class "):
+            exec(source.split("\n\n\n")[0], names)
+    return names
+
+
+def copy_block(ours, theirs):
+    for norm in ours.norms:
+        nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+    theirs.attention.load_state_dict(ours.attention.state_dict())
+    theirs.cross_attention.load_state_dict(ours.cross_attention.state_dict())
+    theirs.feedforward.widen.load_state_dict(ours.widen.state_dict())
+    theirs.feedforward.narrow.load_state_dict(ours.narrow.state_dict())
+    places = ("attention_residual", "cross_residual", "feedforward_residual")
+    for norm, place in zip(ours.norms, places, strict=True):
+        getattr(theirs, place).norm.load_state_dict(norm.state_dict())
+
+
+def test_the_decoder_block_is_the_packages_masked_or_not():
+    ours = built()["OurDecoderBlock"](WIDTH, 4, 40, MEMORY_WIDTH)
+    theirs = DecoderBlock(StackConfig(WIDTH, 4, 1, 40), MEMORY_WIDTH)
+    copy_block(ours, theirs)
+    x, memory = (
+        torch.randn(BATCH, TARGETS, WIDTH),
+        torch.randn(BATCH, SOURCES, MEMORY_WIDTH),
+    )
+    torch.testing.assert_close(ours(x, memory), theirs(x, memory))
+    seen = torch.tensor([[True] * SOURCES, [True] * 3 + [False] * 2])[:, None, None]
+    masks = causal_mask(TARGETS), seen
+    torch.testing.assert_close(ours(x, memory, *masks), theirs(x, memory, *masks))
+    assert not torch.allclose(ours(x, memory), ours(x, memory, *masks))
+
+
+def test_the_translator_is_the_packages_padding_included():
+    encoder, decoder = StackConfig(WIDTH, 2, 3, 40), StackConfig(WIDTH, 4, 2, 56)
+    ours = built()["OurTranslator"](VOCABULARY, encoder, decoder)
+    config = EncoderDecoderConfig(VOCABULARY, VOCABULARY, encoder, decoder, True)
+    theirs = EncoderDecoder(config)
+    with torch.no_grad():
+        theirs.embedding.tokens.weight.copy_(ours.E)
+    theirs.encoder.blocks.load_state_dict(ours.reads.state_dict())
+    theirs.blocks.load_state_dict(ours.writes.state_dict())
+    norms = {ours.read_norm: theirs.encoder.norm, ours.write_norm: theirs.norm}
+    for mine, its in norms.items():
+        nn.init.normal_(mine.weight), nn.init.normal_(mine.bias)
+        its.load_state_dict(mine.state_dict())
+    source = torch.randint(1, VOCABULARY, (BATCH, SOURCES))
+    target = torch.randint(1, VOCABULARY, (BATCH, TARGETS))
+    source[1, 3:] = target[1, 2:] = 0
+    torch.testing.assert_close(ours(source, target), theirs(source, target))
+
+
+def test_the_colleagues_block_is_deaf_and_the_cured_one_is_the_packages():
+    names, config = built(), StackConfig(WIDTH, 4, 1, 40)
+    theirs, x = DecoderBlock(config), torch.randn(BATCH, TARGETS, WIDTH)
+    cured, deaf = names["CuredBlock"](config), names["ColleaguesBlock"](config)
+    cured.load_state_dict(theirs.state_dict())
+    deaf.load_state_dict(theirs.state_dict())
+    one, other = torch.randn(2, BATCH, SOURCES, WIDTH)
+    torch.testing.assert_close(cured(x, one), theirs(x, one))
+    torch.testing.assert_close(deaf(x, one), deaf(x, other))
+    assert not torch.allclose(cured(x, one), cured(x, other))

@@ -1,0 +1,109 @@
+"""What notebook 12 builds is what the package holds."""
+
+import itertools
+import json
+import random
+from collections import Counter
+from math import log
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from course_utils.config import LlamaConfig, TrainConfig
+from course_utils.data.batches import padded_batches
+from course_utils.models import LlamaLM
+from course_utils.optimizers import build_optimizers, learning_rate_at
+from course_utils.tokenizer import train_words
+from course_utils.training import label_loss, train
+
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "12_tinystories_decoder.ipynb"
+BUILT = ("transitions", "bigram_line", "unigram_line", "clip", "our_train")
+TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The functions that the notebook's own cells define."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "F": F, "build_optimizers": build_optimizers}
+    names["learning_rate_at"] = learning_rate_at
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            for part in source.split("\n\n\n"):
+                if part.startswith(tuple(f"def {name}(" for name in BUILT)):
+                    exec(part.split("\n\ngradient")[0], names)
+    assert set(BUILT) <= set(names)
+    return names
+
+
+@pytest.fixture(scope="module")
+def data():
+    tokenizer = train_words(TEXTS)
+    return tokenizer, tokenizer.encode_all(TEXTS)
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("clip_norm", [0.3, 100.0])
+def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
+    tokenizer, rows = data
+    batches = padded_batches(rows, 2, 0, tokenizer)
+    config = TrainConfig(
+        7, 5e-3, warmup_steps=3, clip_norm=clip_norm, optimizer=optimizer
+    )
+
+    def model():
+        torch.manual_seed(0)
+        sizes = LlamaConfig(tokenizer.vocab_size, 24, 2, 2, 1, 40, max_length=16)
+        return LlamaLM(sizes).double()
+
+    ours, theirs = model(), model()
+    losses = built["our_train"](ours, batches, config)
+    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
+    for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, its)
+
+
+def test_clipping_is_pytorchs(built):
+    for size in (0.01, 50.0):
+        gradients = [size * torch.randn(3, 5), size * torch.randn(7)]
+        weights = [torch.zeros_like(g) for g in gradients]
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient.clone()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        clipped = built["clip"](gradients)
+        expected = [weight.grad for weight in weights]
+        torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_bigram_line_is_counted_by_hand(built, data):
+    tokenizer, rows = data
+    held, alpha = rows[:2], 0.01
+
+    def pairs(rows):
+        for row in rows:
+            row = [tokenizer.bos_id, *row, tokenizer.eos_id]
+            yield from itertools.pairwise(row)
+
+    seen, size = Counter(pairs(rows)), tokenizer.vocab_size
+    before = Counter(first for first, _ in pairs(rows))
+    costs = [
+        -log((seen[pair] + alpha) / (before[pair[0]] + alpha * size))
+        for pair in pairs(held)
+    ]
+    line = built["bigram_line"](rows, held, tokenizer, alpha)
+    assert line == pytest.approx(sum(costs) / len(costs))
+
+
+def test_a_table_of_frequencies_is_a_logit_that_never_changes(built, data):
+    """The unigram line is the package's loss of constant logits."""
+    tokenizer, rows = data
+    line = built["unigram_line"](rows, rows, tokenizer)
+    after = built["transitions"](rows, tokenizer)[1]
+    counts = torch.bincount(after, minlength=tokenizer.vocab_size).double() + 0.01
+    logits = counts.log().expand(1, len(after), -1)
+    assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
+    shuffled = [random.Random(0).sample(row, len(row)) for row in rows]
+    assert built["unigram_line"](rows, shuffled, tokenizer) == pytest.approx(line)
