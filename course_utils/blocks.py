@@ -90,7 +90,7 @@ class DecoderBlock(EncoderBlock):
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """mask: who looks at whom in x; memory_mask: which parts of memory x may see."""
+        """mask: who in x looks at whom in x; memory_mask: at whom in memory."""
         x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
         x = self.cross_residual(
             x, lambda y: self.cross_attention(y, memory, mask=memory_mask)

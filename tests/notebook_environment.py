@@ -31,6 +31,8 @@ def quiet_variables(scratch):
         "no_proxy": "127.0.0.1,localhost",
         "PYTHONPATH": str(ROOT / "tests" / "no_network"),
         "TQDM_DISABLE": "1",
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2"),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

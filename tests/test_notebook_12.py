@@ -78,6 +78,14 @@ def test_clipping_is_pytorchs(built):
         torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
 
 
+def test_every_token_is_followed_by_the_next_and_the_last_by_eos(built, data):
+    tokenizer, rows = data
+    before, after = built["transitions"](rows[1:3], tokenizer)
+    bos, eos = tokenizer.bos_id, tokenizer.eos_id
+    assert before.tolist() == [bos, *rows[1], bos, *rows[2]]
+    assert after.tolist() == [*rows[1], eos, *rows[2], eos]
+
+
 def test_the_bigram_line_is_counted_by_hand(built, data):
     tokenizer, rows = data
     held, alpha = rows[:2], 0.01

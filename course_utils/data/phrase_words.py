@@ -4,10 +4,12 @@ Knows how words join into text; knows nothing of nouns, verbs or sentences.
 """
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
 MASK = (1 << 64) - 1
 ARTICLES = ("el", "la", "los", "las")
@@ -72,12 +74,12 @@ class Draw:
     def chance(self, percent: int) -> bool:
         return self.below(100) < percent
 
-    def pick(self, items):
+    def pick(self, items: Sequence) -> Any:
         if not items:
             raise Retry
         return items[self.below(len(items))]
 
-    def weighted(self, weights: dict):
+    def weighted(self, weights: dict) -> Any:
         left = self.below(sum(weights.values())) if weights else -1
         for item, weight in weights.items():
             left -= weight

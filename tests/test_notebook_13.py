@@ -1,0 +1,95 @@
+"""The chooser and the cache that notebook 13 builds are the package's."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_utils.attention import LayerCache
+from course_utils.config import LlamaConfig
+from course_utils.decoding import CachedStep, next_token_probabilities, sample
+from course_utils.models import LlamaLM
+
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "13_generation.ipynb"
+BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
+DEFINED = (
+    "def next_token_chances(",
+    "def write(",
+    "class Memory:",
+    "class CachedTeller:",
+    "class Colleague(",
+)
+
+
+@pytest.fixture
+def built():
+    """What the notebook's own cells define, each cell without the run below it."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    names = {"torch": torch}
+    for start in DEFINED:
+        (source,) = (code for code in codes if code.startswith(start))
+        exec(source.split("\n\n\n")[0], names)
+    return names
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    model = LlamaLM(LlamaConfig(VOCAB, 24, 4, 2, 3, 40, max_length=20)).double()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return model.eval().requires_grad_(False)
+
+
+@pytest.fixture
+def prompt():
+    return torch.randint(4, VOCAB, (BATCH, PROMPT))
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("top_k", [None, 1, 7])
+@pytest.mark.parametrize("top_p", [None, 0.05, 0.6, 0.95])
+def test_the_chances_are_the_packages(built, temperature, top_k, top_p):
+    torch.manual_seed(0)
+    scores = 3 * torch.randn(BATCH, VOCAB, dtype=torch.float64)
+    setting = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    ours = built["next_token_chances"](scores, **setting)
+    torch.testing.assert_close(ours, next_token_probabilities(scores, **setting))
+
+
+def test_the_memory_is_the_packages_layer_cache(built):
+    ours, theirs = built["Memory"](), LayerCache()
+    for new in (3, 1, 2):
+        keys, values = torch.randn(2, BATCH, 4, new, 5)
+        for mine, other in zip(
+            ours.append(keys, values), theirs.append(keys, values), strict=True
+        ):
+            torch.testing.assert_close(mine, other)
+
+
+def test_the_cached_teller_is_the_packages_cached_step(built, model, prompt):
+    built["Memory"] = LayerCache  # the model's signature asks for this class
+    ours, theirs = built["CachedTeller"](model), CachedStep(model)
+    wrong = built["Colleague"](model)
+    ids = torch.randint(4, VOCAB, (BATCH, PROMPT + NEW))
+    for end in (PROMPT, PROMPT + 1, PROMPT + 4, PROMPT + NEW):
+        torch.testing.assert_close(ours(ids[:, :end]), theirs(ids[:, :end]))
+        right = torch.allclose(wrong(ids[:, :end]), model(ids[:, :end])[:, -1])
+        assert right == (end == PROMPT)
+
+
+def test_the_loop_writes_what_sample_writes(built, model, prompt):
+    setting = {"temperature": 0.8, "top_k": 20, "top_p": 0.9}
+    ours = built["write"](CachedStep(model), prompt, NEW, seed=5, **setting)
+    dice = torch.Generator().manual_seed(5)
+    theirs = sample(CachedStep(model), prompt, NEW, generator=dice, **setting)
+    assert torch.equal(ours, theirs)
+
+
+def test_the_loop_stops_behind_the_end(built):
+    ids = built["write"](
+        lambda ids: torch.eye(VOCAB)[[STOP]] * 99, torch.ones(1, 1).long(), 5, stop_id=2
+    )
+    assert ids.tolist() == [[1, STOP]]
