@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-WINDOW, CELL, MARGIN, LABEL = 20, 24, 150, 16
+WINDOW, CELL, MARGIN, LABEL = 20, 24, 110, 12
 _STYLE = """<style>
 .story-page { --ink: #222222; --paper: #FFFFFF; --line: #DDDDDD; --glow: 204 121 167;
   color: var(--ink); background: var(--paper); max-width: 680px; margin: 0 auto;
@@ -90,17 +90,18 @@ def _story(words: list[str], row: torch.Tensor, chosen: int) -> str:
     shares = (row / row.max().clamp(min=1e-9) * 0.8).tolist()
     pieces = []
     for place, (word, share) in enumerate(zip(words, shares, strict=True)):
-        text = escape(word)
+        blank, text = word[: len(word) - len(word.lstrip())], escape(word.lstrip())
         if share >= 0.05:
             text = f'<mark style="--share: {share:.2f}">{text}</mark>'
-        pieces.append(f"<b>{text}</b>" if place == chosen else text)
+        pieces.append(blank + (f"<b>{text}</b>" if place == chosen else text))
     return "".join(pieces)
 
 
 def _map(words: list[str], weights: torch.Tensor, chosen: int) -> str:
     first = max(0, chosen + 1 - WINDOW)
     part = weights[first : chosen + 1, first : chosen + 1]
-    shares, names = part / part.max().clamp(min=1e-9), words[first : chosen + 1]
+    shares = (part / part.max().clamp(min=1e-9)).sqrt()  # so that faint ones show
+    names = words[first : chosen + 1]
     best = _quoted(words[int(weights[chosen].argmax())])
     alt = f"A triangle of cells. {_quoted(words[chosen])} looked most at {best}."
     size, drawn = MARGIN + CELL * len(names), []
