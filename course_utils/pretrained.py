@@ -110,7 +110,7 @@ def translator(
     limit: int | None = 60_000,
     checkpoint_every: int = 0,
 ) -> Recipe:
-    """English to Spanish in the phrase world, by the paper's recipe."""
+    """English to Spanish in the phrase world."""
     pairs = load_pairs(data, limit=limit)
     tokenizer = train_words([text for pair in pairs for text in pair])
     torch.manual_seed(0)
@@ -150,7 +150,9 @@ def save(model: nn.Module, tokenizer: Tokenizer, folder: str | Path) -> None:
 
 
 def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
-    """A shipped model by name, or a folder that `save` wrote; in eval mode, float32.
+    """A shipped model by name, or a folder that `save` wrote; in eval mode.
+
+    The weights, stored in bfloat16, come in PyTorch's default precision.
 
     Raises ValueError for a name that does not ship and a folder that holds no model.
     """
@@ -182,11 +184,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("name", choices=RECIPES)
     parser.add_argument("--data", help="a world, a name on the hub, or a file")
+    parser.add_argument("--limit", type=int, help="only the first texts or pairs")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--out", required=True, help="where the model goes")
     parser.add_argument("--checkpoints", help="a folder, to go on after a stop")
     given = parser.parse_args()
-    options = {"data": given.data, "steps": given.steps}
+    options = {"data": given.data, "limit": given.limit, "steps": given.steps}
     options = {key: value for key, value in options.items() if value is not None}
     every = 200 if given.checkpoints else 0
     recipe = RECIPES[given.name](**options, checkpoint_every=every)
