@@ -26,6 +26,7 @@ RANKS = {
     "attention": 2,
     "blocks": 3,
     "models": 4,
+    "recurrent": 4,
     "tokenizer": 4,
     "data": 4,
     "training": BESIDE,
