@@ -13,7 +13,10 @@ ifneq ($(shell $(RUN) -c 'print("alive")' 2>/dev/null),alive)
 .PHONY: $(READY)
 endif
 
-.PHONY: help lab test test-all test-worlds refresh reset setup
+BOOK := $(VENV)/book
+BOOK_READY := $(BOOK)/ready-$(shell (pwd; cat notebooks/book/requirements.txt) | cksum | cut -d ' ' -f 1)
+
+.PHONY: help lab test test-all test-worlds refresh reset book setup
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -36,6 +39,10 @@ refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
 
 reset: $(READY)  ## bring back one working copy: NB=01
 	@$(RUN) -m course_utils.workshop reset $(NB)
+
+book: $(BOOK_READY)  ## build the HTML book from the stored outputs
+	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \
+	  --config notebooks/book/_config.yml --toc notebooks/book/_toc.yml
 
 setup: $(READY)  ## only the set-up
 
@@ -60,4 +67,13 @@ $(READY):
 	  open(path, "w").write(os.getcwd() + "\n")'
 	@$(RUN) -c 'import course_utils, jupyterlab, matplotlib.pyplot, torch'
 	@rm -f $(VENV)/unfinished
+	@touch $@
+
+# The book has an environment of its own: its tools need older versions of some packages.
+$(BOOK_READY): $(READY)
+	@echo "Setting up the book's tools: a minute, only this once …"
+	@rm -rf $(BOOK) && $(RUN) -m venv $(BOOK)
+	@$(BOOK)/bin/python -m pip install -qq --disable-pip-version-check \
+	  -r notebooks/book/requirements.txt || \
+	  { echo "The set-up did not finish: run the same command again"; exit 1; }
 	@touch $@
