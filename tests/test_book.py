@@ -1,4 +1,4 @@
-"""The book: every notebook is in it, every link leads somewhere, every figure is told."""
+"""The book: all notebooks are in it, links lead somewhere, figures are told."""
 
 import importlib.util
 import json

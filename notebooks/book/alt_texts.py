@@ -11,9 +11,9 @@ from pathlib import Path
 def with_alt_texts(text: str) -> str:
     """A notebook's JSON in which each cell names the alt text of its figure to MyST-NB.
 
-    The alt text stands in the metadata of the output, {"image/png": {"alt": …}}; MyST-NB
-    looks for it in the metadata of the cell. A cell has one figure. The alt texts of
-    drawings, which run over several lines, are put on one.
+    The alt text stands in the metadata of the output, {"image/png": {"alt": …}};
+    MyST-NB looks for it in the metadata of the cell. A cell has one figure. The alt
+    texts of drawings, which run over several lines, are put on one.
     """
     notebook = json.loads(text)
     for cell in notebook["cells"]:
