@@ -9,13 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_utils import shapes
 from course_utils.positions import rotate
-from course_utils.shapes import (
-    check_divides,
-    check_fraction,
-    check_mask,
-    check_positive,
-)
 
 
 def attention_scores(
@@ -44,24 +39,18 @@ def attention_weights(
     """
     if mask is None:
         return scores.softmax(dim=-1)
-    check_mask(mask, tuple(scores.shape))
+    shapes.check_mask(mask, tuple(scores.shape))
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
 def _check_attend(queries, keys, values, mask):
-    if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError(
-            "queries and keys must have the same last axis (head_dim), "
-            f"got {queries.shape[-1]} and {keys.shape[-1]}"
-        )
-    if keys.shape[-2] != values.shape[-2]:
-        raise ValueError(
-            "each key needs one value: keys and values must have the same length, "
-            f"got {keys.shape[-2]} and {values.shape[-2]}"
-        )
+    widths = queries.shape[-1], keys.shape[-1]
+    shapes.check_equal("the last axes of queries and keys (head_dim)", *widths)
+    lengths = keys.shape[-2], values.shape[-2]
+    shapes.check_equal("the numbers of keys and values", *lengths)
     if mask is not None:
-        check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
+        shapes.check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
 
 
 def attend(
@@ -100,7 +89,7 @@ class Attend(nn.Module):
 
     def __init__(self, dropout: float = 0.0):
         super().__init__()
-        check_fraction(dropout=dropout)
+        shapes.check_fraction(dropout=dropout)
         self.dropout = dropout
         self.explicit = False
         self.scores = nn.Identity()
@@ -139,10 +128,8 @@ class LayerCache:
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store new positions at the end; return all."""
         if self.keys is not None:
-            if keys.shape[0] != self.keys.shape[0]:
-                raise ValueError(
-                    f"the cache holds {self.keys.shape[0]} rows, got {keys.shape[0]}"
-                )
+            rows = len(self.keys), len(keys)
+            shapes.check_equal("the rows of the cache and of what comes", *rows)
             keys = torch.cat([self.keys, keys], dim=-2)
             values = torch.cat([self.values, values], dim=-2)
         self.keys, self.values = keys, values
@@ -153,13 +140,20 @@ class KeyValueCache:
     """One LayerCache per block, so that decoding computes each position once."""
 
     def __init__(self, num_layers: int):
-        check_positive(num_layers=num_layers)
+        shapes.check_positive(num_layers=num_layers)
         self.layers = [LayerCache() for _ in range(num_layers)]
 
     @property
     def length(self) -> int:
         """How many positions are stored."""
         return self.layers[0].length
+
+
+def split_heads(
+    x: Float[Tensor, "b t width"], num_heads: int
+) -> Float[Tensor, "b h t d"]:
+    """Cut each vector into equal parts, one per head, and bring the heads forward."""
+    return rearrange(x, "b t (h d) -> b h t d", h=num_heads)
 
 
 class MultiHeadAttention(nn.Module):
@@ -183,12 +177,12 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
     ):
         super().__init__()
-        check_positive(d_model=d_model, num_heads=num_heads)
+        shapes.check_positive(d_model=d_model, num_heads=num_heads)
         if head_dim is None:
-            check_divides("d_model", d_model, "num_heads", num_heads)
+            shapes.check_divides("d_model", d_model, "num_heads", num_heads)
             head_dim = d_model // num_heads
         d_memory = d_model if d_memory is None else d_memory
-        check_positive(head_dim=head_dim, d_memory=d_memory)
+        shapes.check_positive(head_dim=head_dim, d_memory=d_memory)
         self.num_heads = num_heads
         width = num_heads * head_dim
         self.to_queries = nn.Linear(d_model, width, bias=bias)
@@ -211,10 +205,9 @@ class MultiHeadAttention(nn.Module):
         the scores. cache: keys and values of earlier positions of x.
         """
         memory = x if memory is None else memory
-        split = "b t (h d) -> b h t d"
-        queries = rearrange(self.to_queries(x), split, h=self.num_heads)
-        keys = rearrange(self.to_keys(memory), split, h=self.num_heads)
-        values = rearrange(self.to_values(memory), split, h=self.num_heads)
+        queries = split_heads(self.to_queries(x), self.num_heads)
+        keys = split_heads(self.to_keys(memory), self.num_heads)
+        values = split_heads(self.to_values(memory), self.num_heads)
         if cache is not None:
             keys, values = cache.append(keys, values)
         context = self.attend(queries, keys, values, mask, bias)
@@ -232,9 +225,10 @@ class GroupedQueryAttention(nn.Module):
         self, d_model: int, num_heads: int, num_kv_heads: int, dropout: float = 0.0
     ):
         super().__init__()
-        check_positive(d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads)
-        check_divides("d_model", d_model, "num_heads", num_heads)
-        check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
+        shapes.check_positive(d_model=d_model, num_heads=num_heads)
+        shapes.check_positive(num_kv_heads=num_kv_heads)
+        shapes.check_divides("d_model", d_model, "num_heads", num_heads)
+        shapes.check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
         head_dim = d_model // num_heads
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.to_queries = nn.Linear(d_model, d_model, bias=False)
@@ -251,13 +245,9 @@ class GroupedQueryAttention(nn.Module):
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b q m"]:
         """rotary: cosines and sines of the positions of x, from `rotary_table`."""
-        queries = rearrange(
-            self.to_queries(x), "b t (h d) -> b h t d", h=self.num_heads
-        )
-        split = "b t (g d) -> b g t d"
-        keys = rearrange(self.to_keys(x), split, g=self.num_kv_heads)
-        values = rearrange(self.to_values(x), split, g=self.num_kv_heads)
-        queries, keys = rotate(queries, *rotary), rotate(keys, *rotary)
+        queries = rotate(split_heads(self.to_queries(x), self.num_heads), *rotary)
+        keys = rotate(split_heads(self.to_keys(x), self.num_kv_heads), *rotary)
+        values = split_heads(self.to_values(x), self.num_kv_heads)
         if cache is not None:
             keys, values = cache.append(keys, values)
         if self.num_kv_heads < self.num_heads:

@@ -8,11 +8,7 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.attention import (
-    GroupedQueryAttention,
-    LayerCache,
-    MultiHeadAttention,
-)
+from course_utils.attention import GroupedQueryAttention, LayerCache, MultiHeadAttention
 from course_utils.config import LlamaConfig, StackConfig
 from course_utils.feedforward import FeedForward, RMSNorm, SwiGLU
 

@@ -53,22 +53,18 @@ def load_checkpoint(folder: Path, identity: dict[str, str]) -> dict | None:
     if not found:
         return None
     try:
-        state = torch.load(
-            found[-1] / "state.pt", map_location="cpu", weights_only=True
-        )
+        file = found[-1] / "state.pt"
+        state = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise ValueError(
-            f"checkpoint {found[-1]} cannot be read ({type(error).__name__}); delete "
-            "it to go on from the one before"
-        ) from error
+        reason = f"cannot be read ({type(error).__name__})"
+        advice = "delete it to go on from the one before"
+        raise ValueError(f"checkpoint {found[-1]} {reason}; {advice}") from error
     for name, value in identity.items():
         saved = state["identity"].get(name)
         if saved != value:
             there, here = _first_difference(str(saved), value)
-            raise ValueError(
-                f"checkpoint {found[-1]} belongs to another run: {name} is {there} "
-                f"there and {here} here; give this run a folder of its own"
-            )
+            other = f"another run: {name} is {there} there and {here} here"
+            raise ValueError(f"checkpoint {found[-1]} belongs to {other}")
     return state
 
 

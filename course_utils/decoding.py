@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.shapes import check_positive
+from course_utils.shapes import check_above, check_between, check_ids, check_positive
 
 Step = Callable[[Tensor], Tensor]
 
@@ -32,19 +33,14 @@ def next_token_probabilities(
     Raises ValueError for a temperature that is not above 0, a top_k outside 1 … v, a
     top_p outside (0, 1].
     """
-    if not 0 < temperature < math.inf:
-        raise ValueError(
-            f"temperature must be above 0 and finite, got {temperature}; "
-            "for the single most likely token use greedy"
-        )
-    if top_k is not None and not 1 <= top_k <= scores.shape[-1]:
-        raise ValueError(
-            f"top_k must lie between 1 and the {scores.shape[-1]} tokens there are, "
-            f"got {top_k}"
-        )
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p must be above 0 and at most 1, got {top_p}")
-    probabilities = F.softmax(_at_least_float32(scores) / temperature, dim=-1)
+    check_above(0, temperature=temperature)
+    if top_k is not None:
+        check_between(1, scores.shape[-1], top_k=top_k)
+    if top_p is not None:
+        check_above(0, top_p=top_p)
+        check_between(0, 1, top_p=top_p)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    probabilities = F.softmax(scores / temperature, dim=-1)
     ranked, tokens = probabilities.sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
         ranked[:, top_k:] = 0
@@ -69,9 +65,11 @@ def greedy(
     up with pad_id while others go on, so several rows with a stop_id need a pad_id.
     Raises ValueError or TypeError for an unusable prompt or scores.
     """
-    return _extend(
-        step, prompt, max_new_tokens, lambda s: s.argmax(-1), stop_id, pad_id
-    )
+
+    def best(scores: Tensor) -> Tensor:
+        return scores.argmax(-1)
+
+    return _extend(step, prompt, max_new_tokens, best, stop_id, pad_id)
 
 
 def sample(
@@ -126,14 +124,13 @@ def beam_search(
     prompt next to each other. Returns what `greedy` returns.
     """
     check_positive(beams=beams)
-    if length_penalty < 0:
-        raise ValueError(f"length_penalty must not be negative, got {length_penalty}")
+    check_between(0, math.inf, length_penalty=length_penalty)
     _check_request(prompt, max_new_tokens, stop_id, pad_id)
-    rows, start = prompt.shape
+    rows = len(prompt)
     ids = repeat(prompt, "b t -> (b w) t", w=beams)
     live = prompt.new_full((rows, beams), -math.inf, dtype=torch.float64)
     live[:, 0] = 0.0  # all beams of a prompt are still the same: count one
-    winners = _Winners(prompt)
+    texts, values = list(prompt), live[:, 0] - math.inf  # the best finished so far
     for length in range(1, max_new_tokens + 1):
         chances = F.log_softmax(_scores(step, ids, stop_id).double(), dim=-1)
         chances = rearrange(chances.to(live.device), "(b w) v -> b w v", b=rows)
@@ -146,31 +143,15 @@ def beam_search(
         ended = tokens == stop_id
         final = ended if length < max_new_tokens else torch.ones_like(ended)
         value = live / length_rule(length, length_penalty)
-        winners.update(ids, value.masked_fill(~final, -math.inf))
+        best, beam = value.masked_fill(~final, -math.inf).max(dim=1)
+        for row in (best > values).nonzero()[:, 0].tolist():
+            texts[row], values[row] = ids[row, beam[row]], best[row]
         live = live.masked_fill(ended, -math.inf)
         reachable = live.amax(1) / length_rule(max_new_tokens, length_penalty)
-        if (winners.values >= reachable).all():
+        if (values >= reachable).all():
             break
         ids = rearrange(ids, "b w t -> (b w) t")
-    return winners.padded(start, pad_id)
-
-
-class _Winners:
-    """The best finished text of every prompt so far."""
-
-    def __init__(self, prompt: Tensor):
-        self.texts = list(prompt)
-        self.values = prompt.new_full((len(prompt),), -math.inf, dtype=torch.float64)
-
-    def update(self, ids: Tensor, values: Tensor) -> None:
-        best, beam = values.max(dim=1)
-        for row in (best > self.values).nonzero()[:, 0].tolist():
-            self.texts[row], self.values[row] = ids[row, beam[row]], best[row]
-
-    def padded(self, start: int, pad_id: int | None) -> Tensor:
-        longest = max(len(text) for text in self.texts)
-        ids = [F.pad(x, (0, longest - len(x)), value=pad_id or 0) for x in self.texts]
-        return torch.stack(ids)
+    return pad_sequence(texts, batch_first=True, padding_value=pad_id or 0)
 
 
 class CachedStep:
@@ -190,15 +171,12 @@ class CachedStep:
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         known = 0 if self.seen is None else self.seen.shape[1]
         if known and not torch.equal(ids[:, :known], self.seen):
-            raise ValueError(
-                "ids must begin with what CachedStep has seen, but an earlier id or "
-                "the number of rows changed; make a new CachedStep for a new text"
-            )
+            changed = "an earlier id or the number of rows changed"
+            raise ValueError(f"{changed}; make a new CachedStep for a new text")
         if ids.shape[1] == known:
             raise ValueError(f"ids must hold a new position, all {known} are known")
         new = ids[:, known:].to(_device(self.model))
-        logits = self.model(new, cache=self.cache)
-        self.seen = ids
+        logits, self.seen = self.model(new, cache=self.cache), ids
         return logits[:, -1]
 
 
@@ -220,10 +198,8 @@ class TranslationStep:
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         times, rest = divmod(len(ids), len(self.source))
         if rest or not times:
-            raise ValueError(
-                f"ids must have a multiple of the {len(self.source)} rows of source, "
-                f"got {len(ids)}"
-            )
+            wanted = f"a multiple of the {len(self.source)} rows of source"
+            raise ValueError(f"ids must have {wanted}, got {len(ids)}")
         memory = self.memory.repeat_interleave(times, dim=0)
         source = self.source.repeat_interleave(times, dim=0)
         return self.model.decode(ids.to(source.device), memory, source)[:, -1]
@@ -235,14 +211,7 @@ def _device(model: nn.Module) -> torch.device:
 
 def _check_eval(model: nn.Module) -> None:
     if model.training:
-        raise ValueError(
-            "model must be in eval mode to decode, it is in training mode and would "
-            "drop activations at random; call model.eval()"
-        )
-
-
-def _at_least_float32(scores: Tensor) -> Tensor:
-    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+        raise ValueError("model must be in eval mode to decode: call model.eval()")
 
 
 @torch.no_grad()
@@ -275,19 +244,14 @@ def _scores(step: Step, ids: Tensor, stop_id: int | None) -> Tensor:
     scores = step(ids)
     if not isinstance(scores, Tensor) or scores.ndim != 2 or len(scores) != len(ids):
         came = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores)
-        raise ValueError(
-            "step must return one row of scores per row of ids, shape "
-            f"({len(ids)}, vocabulary), got {came}"
-        )
-    if stop_id is not None and not 0 <= stop_id < scores.shape[1]:
-        raise ValueError(
-            f"stop_id must lie between 0 and {scores.shape[1] - 1}, got {stop_id}"
-        )
-    if not scores.amax(-1).isfinite().all():
-        raise ValueError(
-            f"step must return a finite highest score per row, at position "
-            f"{ids.shape[1]} it returned {scores.amax(-1).tolist()}"
-        )
+        wanted = f"one row of scores per row of ids, shape ({len(ids)}, vocabulary)"
+        raise ValueError(f"step must return {wanted}, got {came}")
+    if stop_id is not None:
+        check_between(0, scores.shape[1] - 1, stop_id=stop_id)
+    highest = scores.amax(-1)
+    if not highest.isfinite().all():
+        came = f"at position {ids.shape[1]} it returned {highest.tolist()}"
+        raise ValueError(f"step must return a finite highest score per row, {came}")
     return scores
 
 
@@ -295,15 +259,6 @@ def _check_request(
     prompt: Tensor, max_new_tokens: int, stop_id: int | None, pad_id: int | None
 ) -> None:
     check_positive(max_new_tokens=max_new_tokens)
-    if prompt.dtype != torch.int64:
-        raise TypeError(f"prompt must be int64 token ids, got {prompt.dtype}")
-    if prompt.ndim != 2 or 0 in prompt.shape:
-        raise ValueError(
-            "prompt must have a shape (batch, positions) with at least one of each, "
-            f"got {tuple(prompt.shape)}"
-        )
+    check_ids(prompt, None, "prompt")
     if stop_id is not None and pad_id is None and len(prompt) > 1:
-        raise ValueError(
-            f"pad_id must be given for {len(prompt)} rows with a stop_id, because rows "
-            "end at different lengths"
-        )
+        raise ValueError(f"pad_id must be given for {len(prompt)} rows with a stop_id")

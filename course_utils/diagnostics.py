@@ -10,28 +10,21 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from course_utils.shapes import check_ids
+from course_utils.shapes import check_ids, check_whole
 
 Logits = Callable[[Tensor], Tensor]
 
 
 def _other_ids(ids: Tensor, vocab_size: int, keep: Tensor) -> Tensor:
     """Another id everywhere but where `keep` is True; id 0 is never drawn."""
-    shift = torch.randint(
-        1, vocab_size - 1, ids.shape, generator=torch.Generator().manual_seed(0)
-    ).to(ids.device)
+    check_whole(3, vocab_size=vocab_size)  # for another id to try
+    draw = torch.Generator().manual_seed(0)
+    shift = torch.randint(1, vocab_size - 1, ids.shape, generator=draw).to(ids.device)
     return torch.where(keep, ids, 1 + (ids - 1 + shift) % (vocab_size - 1))
 
 
 def _moves(before: Tensor, after: Tensor, tolerance: float) -> bool:
     return bool((before - after).abs().max() > tolerance)
-
-
-def _check_vocabulary(vocab_size: int) -> None:
-    if vocab_size < 3:
-        raise ValueError(
-            f"vocab_size must be at least 3, for another id to try, got {vocab_size}"
-        )
 
 
 @torch.no_grad()
@@ -47,7 +40,6 @@ def leaks_future(
     fewer than two positions.
     """
     check_ids(ids, vocab_size)
-    _check_vocabulary(vocab_size)
     if ids.shape[1] < 2:
         raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
     before = logits(ids)
@@ -69,9 +61,7 @@ def sees_padding(
     hold pad_id already.
     """
     if (ids == pad_id).any():
-        raise ValueError(
-            f"ids must not hold pad_id={pad_id} yet: padding is added here"
-        )
+        raise ValueError(f"ids must not hold pad_id={pad_id} yet: it is added here")
     padded = torch.cat([ids, torch.full_like(ids[:, :1], pad_id).expand(-1, 3)], dim=1)
     return _moves(outputs(ids), outputs(padded)[:, : ids.shape[1]], tolerance)
 
@@ -89,7 +79,6 @@ def ignores_source(
     logits: (source, target) -> "b t v"; vocab_size: of the source.
     """
     check_ids(source, vocab_size, "source")
-    _check_vocabulary(vocab_size)
     keep = torch.zeros_like(source, dtype=torch.bool)
     other = _other_ids(source, vocab_size, keep)
     return not _moves(logits(source, target), logits(other, target), tolerance)
@@ -106,10 +95,7 @@ def dead_parameters(
     value = loss()
     if not value.requires_grad:
         raise ValueError("loss must depend on the model's parameters, got a constant")
-    names, parameters = zip(*model.named_parameters())
+    names, parameters = zip(*model.named_parameters(), strict=True)
     gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-    return [
-        name
-        for name, gradient in zip(names, gradients)
-        if gradient is None or not gradient.any()
-    ]
+    alive = [gradient is not None and gradient.any() for gradient in gradients]
+    return [name for name, lives in zip(names, alive, strict=True) if not lives]

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from course_utils.shapes import check_positive
+from course_utils.shapes import check_whole
 
 
 def causal_mask(
@@ -26,11 +26,8 @@ def causal_mask(
     or for fewer keys than queries.
     """
     key_length = query_length if key_length is None else key_length
-    check_positive(query_length=query_length, key_length=key_length)
-    if key_length < query_length:
-        raise ValueError(
-            f"key_length must be at least query_length={query_length}, got {key_length}"
-        )
+    check_whole(1, query_length=query_length)
+    check_whole(query_length, key_length=key_length)
     ones = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
     return ones.tril(diagonal=key_length - query_length)
 

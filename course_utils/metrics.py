@@ -4,19 +4,14 @@ Knows nothing of models, tokenizers or where the data come from."""
 import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from itertools import zip_longest
 
 from jaxtyping import Float
 from torch import Tensor
 
+from course_utils.shapes import check_equal, check_positive
+
 Links = AbstractSet[tuple[int, int]]
-
-
-def perplexity(nats_per_token: float) -> float:
-    """exp(loss): among how many equally likely tokens the model seems to choose.
-
-    Raises ValueError for a loss that is negative or not a number.
-    """
-    return math.exp(_checked_loss(nats_per_token))
 
 
 def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> float:
@@ -27,10 +22,10 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
     num_bytes: length of the same text in UTF-8, `len(text.encode())`.
     Raises ValueError for a negative loss, or counts below 1.
     """
-    for name, number in (("num_tokens", num_tokens), ("num_bytes", num_bytes)):
-        if number < 1:
-            raise ValueError(f"{name}={number} must be at least 1")
-    return _checked_loss(nats_per_token) * num_tokens / math.log(2) / num_bytes
+    check_positive(num_tokens=num_tokens, num_bytes=num_bytes)
+    if not 0 <= nats_per_token < math.inf:
+        raise ValueError(f"nats_per_token must be 0 or more, got {nats_per_token}")
+    return nats_per_token * num_tokens / math.log(2) / num_bytes
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -44,12 +39,8 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> floa
     import sacrebleu
 
     _check_references(hypotheses, references)
-    most = max(len(accepted) for accepted in references)
     # sacrebleu wants the first references of all sentences, then the second, ...
-    columns = [
-        [accepted[place] if place < len(accepted) else None for accepted in references]
-        for place in range(most)
-    ]
+    columns = [list(column) for column in zip_longest(*references)]
     return sacrebleu.corpus_bleu(list(hypotheses), columns).score
 
 
@@ -61,10 +52,8 @@ def exact_match(
     Raises as `bleu`.
     """
     _check_references(hypotheses, references)
-    hits = [
-        one in accepted for one, accepted in zip(hypotheses, references, strict=True)
-    ]
-    return sum(hits) / len(hits)
+    pairs = zip(hypotheses, references, strict=True)
+    return sum(one in accepted for one, accepted in pairs) / len(hypotheses)
 
 
 def alignment_error_rate(
@@ -82,16 +71,11 @@ def alignment_error_rate(
     sure link that is not possible.
     """
     possible = sure if possible is None else possible
-    if not len(predicted) == len(sure) == len(possible):
-        raise ValueError(
-            f"predicted, sure and possible must cover the same sentences, not "
-            f"{len(predicted)}, {len(sure)} and {len(possible)}"
-        )
+    check_equal("the numbers of predicted and sure", len(predicted), len(sure))
+    check_equal("the numbers of sure and possible", len(sure), len(possible))
     for index, (certain, allowed) in enumerate(zip(sure, possible, strict=True)):
         if extra := certain - allowed:
-            raise ValueError(
-                f"sentence {index}: its sure links {sorted(extra)} are not possible"
-            )
+            raise ValueError(f"sure[{index}] holds impossible links {sorted(extra)}")
     num_sure = sum(len(links) for links in sure)
     if num_sure == 0:
         raise ValueError("sure holds no links: there is nothing to compare with")
@@ -109,30 +93,21 @@ def strongest_links(weights: Float[Tensor, "q k"]) -> set[tuple[int, int]]:
     the first wins. Raises ValueError unless weights is "q k", not empty, all numbers.
     """
     if weights.ndim != 2 or 0 in weights.shape:
-        raise ValueError(
-            f"weights must have a shape (queries, keys) with at least one of each, "
-            f"got {tuple(weights.shape)}"
-        )
+        shape = tuple(weights.shape)
+        raise ValueError(f"weights must be one matrix, not empty, got shape {shape}")
     if not weights.isfinite().all():
         raise ValueError("weights must be finite numbers, found NaN or infinity")
     strongest = weights.argmax(dim=1).tolist()
     return {(key, query) for query, key in enumerate(strongest)}
 
 
-def _checked_loss(nats_per_token: float) -> float:
-    if not nats_per_token >= 0 or math.isinf(nats_per_token):
-        raise ValueError(f"nats_per_token={nats_per_token} must be a loss of 0 or more")
-    return float(nats_per_token)
-
-
 def _check_references(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> None:
-    if not hypotheses or len(hypotheses) != len(references):
-        raise ValueError(
-            f"hypotheses and references must be equally many and not empty, "
-            f"got {len(hypotheses)} and {len(references)}"
-        )
+    counts = len(hypotheses), len(references)
+    check_equal("the numbers of hypotheses and references", *counts)
+    if not hypotheses:
+        raise ValueError("hypotheses and references must not be empty")
     for index, accepted in enumerate(references):
         if isinstance(accepted, str):
             raise TypeError(f"references[{index}] must be a list of sentences, not one")

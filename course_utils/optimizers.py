@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from course_utils.config import TrainConfig
+from course_utils.shapes import check_positive
 
 
 def learning_rate_at(step: int, config: TrainConfig) -> float:
@@ -23,8 +24,7 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
     (d_model * warmup_steps) ** -0.5, "inverse_sqrt" is equation 3 of Vaswani et al.
     2017, section 5.3.
     """
-    if step < 1:
-        raise ValueError(f"step counts from 1, got {step}")
+    check_positive(step=step)
     peak, warmup = config.learning_rate, config.warmup_steps
     if step < warmup:
         return peak * step / warmup
@@ -45,12 +45,8 @@ def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     matrix that serves as embedding and as head counts as embedding.
     Raises ValueError when nothing is trainable.
     """
-    embeddings = {
-        id(weight)
-        for module in model.modules()
-        if isinstance(module, nn.Embedding)
-        for weight in module.parameters()
-    }
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    embeddings = {id(weight) for table in tables for weight in table.parameters()}
     groups = {"hidden": [], "output": [], "plain": []}
     for name, weight in model.named_parameters():
         if not weight.requires_grad:
@@ -78,11 +74,8 @@ def build_optimizers(
     groups = parameter_groups(model)
     muon = config.optimizer == "muon"
     decayed = groups["output"] + ([] if muon else groups["hidden"])
-    adamw = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": groups["plain"], "weight_decay": 0.0},
-    ]
-    adamw = [group for group in adamw if group["params"]]
+    parts = ((decayed, config.weight_decay), (groups["plain"], 0.0))
+    adamw = [{"params": part, "weight_decay": decay} for part, decay in parts if part]
     optimizers: list[Optimizer] = []
     if adamw:
         optimizers.append(AdamW(adamw, lr=config.learning_rate, betas=(0.9, 0.95)))
@@ -117,9 +110,8 @@ class Muon(Optimizer):
     ):
         for weight in params:
             if weight.ndim != 2:
-                raise ValueError(
-                    f"Muon moves matrices, got shape {tuple(weight.shape)}"
-                )
+                shape = tuple(weight.shape)
+                raise ValueError(f"Muon moves matrices, got shape {shape}")
         defaults = {"lr": 1e-3, "weight_decay": weight_decay, "momentum": momentum}
         super().__init__(params, defaults)
         self.dtype = dtype
@@ -127,9 +119,8 @@ class Muon(Optimizer):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
         for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    self._move(weight, group)
+            for weight in (w for w in group["params"] if w.grad is not None):
+                self._move(weight, group)
 
     def _move(self, weight: nn.Parameter, group: dict) -> None:
         state = self.state[weight]

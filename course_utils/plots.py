@@ -20,6 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
+from course_utils.shapes import check_choice
+
 Words, Named, Pair = Iterable[str], Mapping[str, Any], tuple[str, str]
 
 ROLES = {  # Okabe and Ito's palette, safe for color-blind readers, and three more
@@ -48,9 +50,7 @@ _styled = rc_context({
 def show(figure: Figure, alt: str) -> None:
     """Display a figure as a PNG; `alt` is its alt text and its plain text."""
     if not alt.strip():
-        raise ValueError(
-            "alt must say in a sentence what the figure shows, it is empty"
-        )
+        raise ValueError("alt must say what the figure shows, it is empty")
     drawn, small = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", dpi=100)
     figure.clear()
@@ -91,10 +91,8 @@ def attention_map(
     heads, title = (heads[None], [title]) if heads.ndim == 2 else (heads, title)
     titles = list(title) or [f"head {h}" for h in range(len(heads))]
     if heads.ndim != 3 or len(titles) != len(heads):
-        raise ValueError(
-            f"weights must be (query, key) or (head, query, key) with one title per "
-            f"head, got the shape {heads.shape} and {len(titles)} titles"
-        )
+        came = f"got the shape {heads.shape} and {len(titles)} titles"
+        raise ValueError(f"weights must be q k, or h q k with one title per h, {came}")
     axes, words = ("query position", "key position"), (list(queries), list(keys))
     seen = np.ones_like(heads[0]) if mask is None else _array(mask, 2, "mask")
     hidden = np.argwhere(np.broadcast_to(seen == 0, heads.shape[1:]))
@@ -149,17 +147,13 @@ def curves(
     `axes` labels (x, y). `lines` adds labeled horizontal lines, {label: height}: a
     known floor, a baseline.
     """
-    figure = Figure(figsize=(5.8, 3), layout="constrained")
-    axis = figure.subplots()
+    figure, [axis] = _panels(1, (5.0, 3.0))
     for i, (label, values) in enumerate(series.items()):
         x, y = values if isinstance(values, tuple) else (range(len(values)), values)
         line = _array(list(x), 1, label), _array(y, 1, label)
-        style = {
-            "linestyle": _DASHES[i % len(_DASHES)],
-            "color": _pick(label, i, roles),
-        }
-        marker = "o" if len(line[1]) <= 12 else None
-        axis.plot(*line, label=label, marker=marker, markersize=4, **style)
+        style = {"label": label, "color": _pick(label, i, roles), "markersize": 4}
+        style |= {"linestyle": _DASHES[i % len(_DASHES)]}
+        axis.plot(*line, marker="o" if len(line[1]) <= 12 else None, **style)
     axis.set_xscale("log" if "x" in log else "linear")
     axis.set_yscale("log" if "y" in log else "linear")
     _finish(axis, axes, title, lines)
@@ -208,8 +202,7 @@ def arrows(
     vectors: Named, alt: str, title: str = "", roles: Named | None = None
 ) -> None:
     """Draw vectors of the plane, {label: (x, y)}, as arrows from the origin."""
-    figure = Figure(figsize=(3.4, 3.4), layout="constrained")
-    axis = figure.subplots()
+    figure, [axis] = _panels(1, (2.6, 3.4))
     ends = {label: _array(vector, 1, label) for label, vector in vectors.items()}
     reach = 1.3 * max(np.abs(end).max() for end in ends.values())
     for i, (label, (x, y)) in enumerate(ends.items()):
@@ -234,8 +227,7 @@ def _array(values: Any, ndim: int | None, name: str) -> np.ndarray:
 
 
 def _color(role: str) -> str:
-    if role not in ROLES:
-        raise ValueError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
+    check_choice("role", role, tuple(ROLES))
     return ROLES[role]
 
 
@@ -273,10 +265,9 @@ def _matrices(
     lowest = min(matrix.min() for matrix in matrices)
     if lowest < 0 and not signed:
         raise ValueError(f"values must be >= 0 unless signed=True, got {lowest:.3g}")
-    style = (
-        {"cmap": "RdBu_r", "vmin": -limit} if signed else {"cmap": _WEIGHTS, "vmin": 0}
-    )
-    style |= {"vmax": limit or 1, "aspect": "auto", "interpolation": "nearest"}
+    colors, bottom = ("RdBu_r", -limit) if signed else (_WEIGHTS, 0)
+    style = {"cmap": colors, "vmin": bottom, "vmax": limit or 1, "aspect": "auto"}
+    style |= {"interpolation": "nearest"}
     for axis, name, matrix in zip(drawn, titles, matrices, strict=True):
         image = axis.imshow(matrix, **style)
         axis.spines[:].set_visible(False)

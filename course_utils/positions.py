@@ -7,7 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.shapes import check_divides, check_positive
+from course_utils.shapes import check_choice, check_divides, check_positive
+
+
+def _angles(length: int, width: int, base: float) -> Float[Tensor, "t pairs"]:
+    positions = torch.arange(length, dtype=torch.float64)
+    pairs = torch.arange(0, width, 2, dtype=torch.float64)
+    return torch.outer(positions, base ** (-pairs / width))
 
 
 def sinusoidal_positions(
@@ -21,22 +27,30 @@ def sinusoidal_positions(
     Source: Vaswani et al. 2017, section 3.5. Raises ValueError for sizes below 1.
     """
     check_positive(length=length, d_model=d_model)
-    positions = torch.arange(length, dtype=torch.float64)
-    pairs = torch.arange(0, d_model, 2, dtype=torch.float64)
-    angles = torch.outer(positions, base ** (-pairs / d_model))
+    angles = _angles(length, d_model, base)
     table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
     return table[:, :d_model].to(torch.get_default_dtype())
 
 
-def _check_room(max_length: int, start: int, length: int) -> None:
+def check_room(max_length: int, start: int, length: int) -> None:
+    """Raise ValueError unless `length` positions from `start` lie below max_length."""
     if start < 0 or start + length > max_length:
-        raise ValueError(
-            f"the sequence must fit in max_length={max_length} positions, "
-            f"got positions {start} to {start + length - 1}"
-        )
+        room = f"the sequence must fit in max_length={max_length} positions"
+        raise ValueError(f"{room}, got positions {start} to {start + length - 1}")
 
 
-class SinusoidalPositions(nn.Module):
+class TablePositions(nn.Module):
+    """Add one row of `self.table` per position: what the next two classes share."""
+
+    def forward(
+        self, x: Float[Tensor, "b t m"], start: int = 0
+    ) -> Float[Tensor, "b t m"]:
+        """`start` is the position of the first column of x (not 0 when decoding)."""
+        check_room(self.table.shape[0], start, x.shape[1])
+        return x + self.table[start : start + x.shape[1]]
+
+
+class SinusoidalPositions(TablePositions):
     """Add the fixed table of sines. Raises ValueError past max_length."""
 
     def __init__(self, d_model: int, max_length: int):
@@ -44,15 +58,8 @@ class SinusoidalPositions(nn.Module):
         table = sinusoidal_positions(max_length, d_model)
         self.register_buffer("table", table, persistent=False)
 
-    def forward(
-        self, x: Float[Tensor, "b t m"], start: int = 0
-    ) -> Float[Tensor, "b t m"]:
-        """`start` is the position of the first column of x (not 0 when decoding)."""
-        _check_room(self.table.shape[0], start, x.shape[1])
-        return x + self.table[start : start + x.shape[1]]
 
-
-class LearnedPositions(nn.Module):
+class LearnedPositions(TablePositions):
     """Add one trained vector per position. Raises ValueError past max_length."""
 
     def __init__(self, d_model: int, max_length: int):
@@ -60,15 +67,8 @@ class LearnedPositions(nn.Module):
         check_positive(d_model=d_model, max_length=max_length)
         self.table = nn.Parameter(torch.randn(max_length, d_model) * 0.02)
 
-    def forward(
-        self, x: Float[Tensor, "b t m"], start: int = 0
-    ) -> Float[Tensor, "b t m"]:
-        """`start` is the position of the first column of x (not 0 when decoding)."""
-        _check_room(self.table.shape[0], start, x.shape[1])
-        return x + self.table[start : start + x.shape[1]]
 
-
-class NoPositions(nn.Module):
+class NoPositions(nn.Identity):
     """Add nothing: the layer that cannot tell order apart, kept for comparison."""
 
     def forward(
@@ -80,11 +80,9 @@ class NoPositions(nn.Module):
 
 def make_positions(kind: str, d_model: int, max_length: int) -> nn.Module:
     """The module that a StackConfig names: "sinusoidal", "learned" or "none"."""
-    if kind == "none":
-        return NoPositions()
     kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
-    if kind not in kinds:
-        raise ValueError(f"kind must be sinusoidal, learned or none; got {kind!r}")
+    kinds["none"] = NoPositions
+    check_choice("kind", kind, tuple(kinds))
     return kinds[kind](d_model, max_length)
 
 
@@ -97,11 +95,7 @@ def rotary_table(
     """
     check_positive(length=length, head_dim=head_dim)
     check_divides("head_dim", head_dim, "rotary halves", 2)
-    pairs = torch.arange(0, head_dim, 2, dtype=torch.float64)
-    angles = torch.outer(
-        torch.arange(length, dtype=torch.float64), base ** (-pairs / head_dim)
-    )
-    angles = torch.cat([angles, angles], dim=-1)
+    angles = _angles(length, head_dim, base).repeat(1, 2)
     dtype = torch.get_default_dtype()
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
@@ -127,9 +121,8 @@ def alibi_bias(
 
     Source: Press et al. 2022, section 3. Raises ValueError for sizes below 1.
     """
-    check_positive(
-        num_heads=num_heads, query_length=query_length, key_length=key_length
-    )
+    check_positive(num_heads=num_heads, query_length=query_length)
+    check_positive(key_length=key_length)
     heads = torch.arange(1, num_heads + 1, dtype=torch.get_default_dtype())
     slopes = 2.0 ** (-8.0 * heads / num_heads)
     queries = torch.arange(query_length) + key_length - query_length

@@ -28,10 +28,8 @@ class Recording(dict):
         }
 
     def __missing__(self, name: str):
-        raise KeyError(
-            f"no module named {name!r} ran while recording; "
-            f"recorded: {', '.join(self) or 'nothing (did the model run?)'}"
-        )
+        ran = ", ".join(self) or "nothing (did the model run?)"
+        raise KeyError(f"no module named {name!r} ran while recording; recorded: {ran}")
 
 
 @contextmanager

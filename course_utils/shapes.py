@@ -11,26 +11,54 @@ Every signature of the package spells its tensors with these letters, for exampl
 `Float[Tensor, "b h q d"]`. In the tests the annotations are executed.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
+IGNORED = -100  # label of a position that is not counted: padding, a given prompt
 
-def check_positive(**sizes: int) -> None:
+
+def check_whole(least: int, /, **numbers: object) -> None:
+    """Raise ValueError unless every named number is whole and at least `least`."""
+    for name, number in numbers.items():
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            wanted = f"a whole number of at least {least}"
+            raise ValueError(f"{name} must be {wanted}, got {number!r}")
+
+
+def check_positive(**sizes: object) -> None:
     """Raise ValueError unless every named size is a whole number of at least 1."""
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(
-                f"{name} must be a whole number of at least 1, got {size!r}"
-            )
+    check_whole(1, **sizes)
+
+
+def check_above(low: float | int, /, **numbers: float | int) -> None:
+    """Raise ValueError unless every named number is finite and exceeds `low`."""
+    for name, number in numbers.items():
+        if not low < number < math.inf:
+            raise ValueError(f"{name} must exceed {low} and be finite, got {number!r}")
+
+
+def check_between(
+    low: float | int, high: float | int, /, **numbers: float | int
+) -> None:
+    """Raise ValueError unless every named number lies in [low, high]."""
+    for name, number in numbers.items():
+        if not low <= number <= high:
+            raise ValueError(f"{name} must lie between {low} and {high}, got {number}")
+
+
+def check_equal(what: str, one: object, other: object) -> None:
+    """Raise ValueError unless both are equal; `what` says what they are."""
+    if one != other:
+        raise ValueError(f"{what} must be equal, got {one} and {other}")
 
 
 def check_divides(whole_name: str, whole: int, parts_name: str, parts: int) -> None:
     """Raise ValueError unless `parts` equal shares make up `whole`."""
     if whole % parts:
-        raise ValueError(
-            f"{whole_name}={whole} must divide into {parts_name}={parts} equal parts, "
-            f"but {whole} / {parts} leaves a remainder of {whole % parts}"
-        )
+        shares = f"{parts_name}={parts} equal parts"
+        raise ValueError(f"{whole_name}={whole} must divide into {shares}, it does not")
 
 
 def check_fraction(**rates: float) -> None:
@@ -46,27 +74,24 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
 
 
-def check_ids(ids: Tensor, vocab_size: int, name: str = "ids") -> None:
+def check_ids(ids: Tensor, vocab_size: int | None, name: str = "ids") -> None:
     """Raise unless `ids` is a non-empty int64 "b t" tensor of ids below vocab_size.
 
     TypeError for another type or dtype, ValueError for another shape or a stray id.
+    None: the vocabulary is not known here.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(ids).__name__}")
     if ids.dtype != torch.int64:
         raise TypeError(f"{name} must be int64 token ids, got {ids.dtype}")
     if ids.ndim != 2 or 0 in ids.shape:
-        raise ValueError(
-            f"{name} must have a shape (batch, positions) with at least one of each, "
-            f"got {tuple(ids.shape)}"
-        )
+        wanted = "a shape (batch, positions) with at least one of each"
+        raise ValueError(f"{name} must have {wanted}, got {tuple(ids.shape)}")
     low, high = ids.aminmax()
-    if low < 0 or high >= vocab_size:
-        stray = int(low) if low < 0 else int(high)
-        raise ValueError(
-            f"{name} must lie between 0 and vocab_size - 1 = {vocab_size - 1}, "
-            f"got {stray}"
-        )
+    if vocab_size is not None and (low < 0 or high >= vocab_size):
+        top = f"vocab_size - 1 = {vocab_size - 1}"
+        stray = int(low if low < 0 else high)
+        raise ValueError(f"{name} must lie between 0 and {top}, got {stray}")
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...], name: str = "mask") -> None:
@@ -78,11 +103,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...], name: str = "mask") -> None
         raise TypeError(f"{name} must be a torch.Tensor, got {type(mask).__name__}")
     if mask.dtype != torch.bool:
         raise TypeError(f"{name} must be bool (True = may look), got {mask.dtype}")
-    fits = mask.ndim <= len(shape) and all(
-        have in (1, want) for have, want in zip(mask.shape[::-1], shape[::-1])
-    )
-    if not fits:
-        raise ValueError(
-            f"{name} must broadcast to (batch, heads, query, key) = {tuple(shape)}, "
-            f"got {tuple(mask.shape)}"
-        )
+    pairs = zip(mask.shape[::-1], shape[::-1], strict=False)
+    if mask.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
+        wanted = f"(batch, heads, query, key) = {tuple(shape)}"
+        raise ValueError(f"{name} must broadcast to {wanted}, got {tuple(mask.shape)}")

@@ -10,30 +10,11 @@ from typing import Any
 
 import torch
 
+from course_utils.shapes import check_between
+
 WINDOW, CELL, MARGIN, LABEL = 20, 24, 110, 12
-_STYLE = """<style>
-.story-page { --ink: #222222; --paper: #FFFFFF; --line: #DDDDDD; --glow: 204 121 167;
-  color: var(--ink); background: var(--paper); max-width: 680px; margin: 0 auto;
-  padding: 24px 32px; border-radius: 12px; font: 18px/1.6 Georgia, serif; }
-@media (prefers-color-scheme: dark) { .story-page { --ink: #EEEEEE;
-  --paper: #1B1B1F; --line: #55555C; --glow: 222 140 190; } }
-.story-page h1 { font-size: 30px; line-height: 1.2; margin: 0 0 12px; color: inherit; }
-.story-page p { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 20px; }
-.story-page b { border-bottom: 3px solid rgb(var(--glow)); }
-.story-page mark { color: inherit; border-radius: 4px;
-  background: rgb(var(--glow) / var(--share)); }
-.story-page .small, .story-page text { font: 14px/1.5 Verdana, sans-serif; }
-.story-page text { fill: var(--ink); }
-.story-page rect { fill: rgb(var(--glow)); stroke: var(--line); }
-</style>"""
-_HEAD = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title></head><body>
-"""
+_CSS = Path(__file__).with_suffix(".css").read_text("utf-8")
+_PAGE = Path(__file__).with_suffix(".html").read_text("utf-8")
 
 
 def story_panel(
@@ -49,22 +30,19 @@ def story_panel(
     """
     words = [str(word) for word in words]
     weights = torch.as_tensor(weights).detach().cpu().double()
-    if not words or weights.shape != (len(words), len(words)):
-        raise ValueError(
-            f"weights must have one row and one column per word, {len(words)} of each "
-            f"and at least one, got the shape {tuple(weights.shape)}"
-        )
+    shape, count = tuple(weights.shape), len(words)
+    if not words or shape != (count, count):
+        wanted = f"one row and one column per word, {count} of each and at least one"
+        raise ValueError(f"weights must have {wanted}, got the shape {shape}")
     if not (weights.isfinite().all() and weights.min() >= 0):
         raise ValueError("weights must be finite and not negative")
     if weights.triu(1).any():
         raise ValueError("weights must be 0 for later words, a word looked ahead")
-    if not 0 <= chosen < len(words):
-        raise ValueError(
-            f"chosen must be a word from 0 to {len(words) - 1}, got {chosen}"
-        )
+    check_between(0, count - 1, chosen=chosen)
     name = _quoted(words[chosen])
     return (
-        f'{_STYLE}\n<section class="story-page" aria-label="{escape(title)}">\n'
+        f"<style>\n{_CSS}</style>\n"
+        f'<section class="story-page" aria-label="{escape(title)}">\n'
         f"<h1>{escape(title)}</h1>\n<p>{_story(words, weights[chosen], chosen)}</p>\n"
         f'<p class="small">What {name} looked at is tinted in the story. Below, every '
         f"word is a row, and the earlier words that it looked at are dark.</p>\n"
@@ -75,7 +53,7 @@ def story_panel(
 
 def save_page(path: str | Path, title: str, panel: str) -> None:
     """Write a panel as one HTML file that needs nothing else: no network, no script."""
-    page = f"{_HEAD.format(title=escape(title))}{panel}\n</body>\n</html>\n"
+    page = _PAGE.format(title=escape(title), panel=panel)
     Path(path).write_text(page, encoding="utf-8", newline="\n")
 
 

@@ -11,6 +11,8 @@ from jaxtyping import Int64
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
+from course_utils.shapes import check_between, check_whole
+
 # The order is part of the contract: the position in this list is the id.
 SPECIAL_TOKENS = ["<pad>", "<bos>", "<eos>", "<unk>"]
 NUM_BYTES = 256
@@ -34,12 +36,11 @@ class Tokenizer:
         self.pad_id, self.bos_id, self.eos_id, self.unk_id = (
             backend.token_to_id(token) for token in self._special.values()
         )
-        self._added = {id for id in backend.get_added_tokens_decoder()}
+        self._added = set(backend.get_added_tokens_decoder())
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, nothing added. Raises TypeError if it is not a string."""
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, not {type(text).__name__}")
+        _check_text(text, "text")
         return self._backend.encode(text, add_special_tokens=False).ids
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
@@ -56,9 +57,8 @@ class Tokenizer:
         Raises ValueError for an id outside 0..vocab_size-1, TypeError for what is
         not an integer. Bytes that are no valid UTF-8 (half an emoji) become U+FFFD.
         """
-        return self._backend.decode(
-            self._checked_ids(ids), skip_special_tokens=skip_special
-        )
+        ids = self._checked_ids(ids)
+        return self._backend.decode(ids, skip_special_tokens=skip_special)
 
     def tokens(self, ids: Sequence[int] | Int64[Tensor, "t"]) -> list[str]:
         """One readable piece per id: " the", "<eos>", and "<E2>" for a lone byte."""
@@ -66,8 +66,8 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write everything into one JSON file."""
-        content = {"special": self._special, "tokenizer": self._backend.to_str()}
-        content["tokenizer"] = json.loads(content["tokenizer"])
+        backend = json.loads(self._backend.to_str())
+        content = {"special": self._special, "tokenizer": backend}
         text = json.dumps(content, ensure_ascii=False, indent=1)
         Path(path).write_text(text + "\n", encoding="utf-8")
 
@@ -81,8 +81,7 @@ class Tokenizer:
         except FileNotFoundError:
             raise
         except Exception as error:  # the Rust library raises bare Exception
-            message = f"{path} is not a tokenizer file written by Tokenizer.save"
-            raise ValueError(message) from error
+            raise ValueError(f"{path} was not written by Tokenizer.save") from error
 
     def _checked_ids(self, ids: Sequence[int] | Int64[Tensor, "t"]) -> list[int]:
         if isinstance(ids, str):
@@ -92,11 +91,7 @@ class Tokenizer:
             if not isinstance(id, int) or isinstance(id, bool):
                 kind = type(id).__name__
                 raise TypeError(f"ids[{position}] must be an integer, not {kind}")
-            if not 0 <= id < self.vocab_size:
-                raise ValueError(
-                    f"ids[{position}]={id} lies outside the vocabulary: "
-                    f"ids go from 0 to {self.vocab_size - 1}"
-                )
+            check_between(0, self.vocab_size - 1, **{f"ids[{position}]": id})
         return ids
 
     def _piece(self, id: int) -> str:
@@ -119,18 +114,11 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> "Tokenizer":
     The vocabulary holds the 4 special tokens, the 256 bytes and then merges, up to
     `vocab_size` entries (fewer when the texts have no pair left to merge). Any text
     round-trips exactly. The same texts give the same tokenizer.
-    Raises ValueError for no texts or vocab_size below 260.
+    Raises ValueError for no texts or vocab_size below 260 (special tokens and bytes).
     """
     texts = _checked_texts(texts)
     smallest = len(SPECIAL_TOKENS) + NUM_BYTES
-    if not isinstance(vocab_size, int) or isinstance(vocab_size, bool):
-        kind = type(vocab_size).__name__
-        raise TypeError(f"vocab_size must be an integer, not {kind}")
-    if vocab_size < smallest:
-        raise ValueError(
-            f"vocab_size={vocab_size} is too small: the {len(SPECIAL_TOKENS)} special "
-            f"tokens and {NUM_BYTES} bytes already take {smallest}"
-        )
+    check_whole(smallest, vocab_size=vocab_size)
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         special_tokens=SPECIAL_TOKENS,
@@ -171,10 +159,8 @@ def from_transformers(auto_tokenizer: Any) -> "Tokenizer":
         raise ValueError("auto_tokenizer has no end-of-text token (eos_token is None)")
     backend = tokenizers.Tokenizer.from_str(source.to_str())
     special = {"bos": auto_tokenizer.bos_token or end, "eos": end}
-    special["unk"] = auto_tokenizer.unk_token or end
-    special["pad"] = auto_tokenizer.pad_token
-    if special["pad"] is None or special["pad"] in (end, special["bos"]):
-        special["pad"] = "<pad>"
+    special["unk"], pad = auto_tokenizer.unk_token or end, auto_tokenizer.pad_token
+    special["pad"] = "<pad>" if pad in (None, end, special["bos"]) else pad
     backend.add_special_tokens([special["pad"]])
     return Tokenizer(backend, special)
 
@@ -194,10 +180,13 @@ def _checked_texts(texts: Iterable[str]) -> list[str]:
     if not texts:
         raise ValueError("texts is empty: at least one text is needed")
     for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise TypeError(f"texts[{index}] must be a string, not {kind}")
+        _check_text(text, f"texts[{index}]")
     return texts
+
+
+def _check_text(text: object, name: str) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a string, not {type(text).__name__}")
 
 
 def _byte_alphabet() -> dict[str, int]:

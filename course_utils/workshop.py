@@ -6,6 +6,7 @@ imports nothing of the package.
 
 import argparse
 import contextlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -28,22 +29,18 @@ def find_notebook(number: str, folder: Path) -> Path:
     every, start = sorted(folder.glob("*.ipynb")), Path(number).stem
     found = [path for path in every if start and path.stem.startswith(start)]
     if len(found) != 1:
-        names = ", ".join(path.stem for path in every)
-        raise ValueError(
-            f"NB={number!r} must name exactly one notebook, such as NB=01; it names "
-            f"{len(found)} of: {names or 'an empty folder'}"
-        )
+        names = ", ".join(path.stem for path in every) or "an empty folder"
+        came = f"it names {len(found)} of: {names}"
+        raise ValueError(f"NB={number!r} must name exactly one notebook, {came}")
     return found[0]
 
 
 def lay_copies(root: Path = ROOT) -> list[Path]:
     """Copy each notebook into `work/` unless a copy is there; return the new copies."""
-    work = root / "work"
+    work, new = root / "work", []
     work.mkdir(exist_ok=True)
-    new = []
     for original in sorted((root / "notebooks").glob("*.ipynb")):
-        copy = work / original.name
-        if not copy.exists():
+        if not (copy := work / original.name).exists():
             _copy_whole(original, copy)
             new.append(copy)
     return new
@@ -63,10 +60,8 @@ def reset_copy(number: str, root: Path = ROOT) -> Path | None:
     copy.parent.mkdir(exist_ok=True)
     kept = None
     if copy.exists() and copy.read_bytes() != original.read_bytes():
-        count = 1
-        while (kept := copy.with_suffix(f".old-{count}.ipynb")).exists():
-            count += 1
-        copy.rename(kept)
+        names = (copy.with_suffix(f".old-{n}.ipynb") for n in itertools.count(1))
+        kept = copy.rename(next(path for path in names if not path.exists()))
     _copy_whole(original, copy)
     return kept
 
@@ -93,22 +88,13 @@ def refresh(path: Path) -> list[str]:
     from nbclient.exceptions import CellExecutionError
 
     notebook = nbformat.read(path, as_version=4)
-    timings = {
-        cell.metadata.measured: cell.outputs
-        for cell in notebook.cells
-        if "measured" in cell.metadata
-    }
-    client = NotebookClient(
-        notebook,
-        timeout=CELL_TIMEOUT,
-        kernel_name="python3",
-        record_timing=False,
-        store_widget_state=False,
-        extra_arguments=["--log-level=ERROR"],
-        resources={"metadata": {"path": str(path.parent)}},
-    )
+    measured = [cell for cell in notebook.cells if "measured" in cell.metadata]
+    timings = {cell.metadata.measured: cell.outputs for cell in measured}
+    options = {"timeout": CELL_TIMEOUT, "kernel_name": "python3"}
+    options |= {"extra_arguments": ["--log-level=ERROR"], "coalesce_streams": True}
+    options["resources"] = {"metadata": {"path": str(path.parent)}}
     try:
-        client.execute()
+        NotebookClient(notebook, **options).execute()
     except CellExecutionError as failure:
         raise ValueError(f"{path.name} is left as it was: {failure}") from None
     for cell in notebook.cells:
@@ -120,25 +106,20 @@ def refresh(path: Path) -> list[str]:
     unfinished = path.with_suffix(".unfinished")
     nbformat.write(notebook, unfinished)
     unfinished.replace(path)
-    return [
-        f"{cell.id} writes to stderr: {output.text.strip()[:300]}"
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output.get("name") == "stderr"
-    ]
+    outputs = [(cell.id, o) for cell in notebook.cells for o in cell.get("outputs", [])]
+    noise = [(id, o.text.strip()) for id, o in outputs if o.get("name") == "stderr"]
+    return [f"{id} writes to stderr: {text[:300]}" for id, text in noise]
 
 
 def normalise(notebook: dict, prefix: str) -> None:
     """Take out of an executed notebook, in place, what changes from run to run.
 
     Cells are named `prefix-001`, `prefix-002`, … and code cells counted 1, 2, …;
-    streams are merged; tracebacks and metadata are dropped, but tags are kept.
+    tracebacks and metadata are dropped, but tags are kept.
     """
     notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
-    notebook["metadata"] = {
-        "kernelspec": dict(KERNELSPEC),
-        "language_info": {"name": "python"},
-    }
+    language = {"language_info": {"name": "python"}}
+    notebook["metadata"] = {"kernelspec": dict(KERNELSPEC)} | language
     count = 0
     for index, cell in enumerate(notebook["cells"], start=1):
         cell["id"] = f"{prefix}-{index:03d}"
@@ -147,24 +128,11 @@ def normalise(notebook: dict, prefix: str) -> None:
         if cell["cell_type"] == "code":
             count += 1
             cell["execution_count"] = count
-            cell["outputs"] = _normalise_outputs(cell["outputs"], count)
-
-
-def _normalise_outputs(outputs: list[dict], count: int) -> list[dict]:
-    kept: list[dict] = []
-    streams: dict[str, dict] = {}
-    for output in outputs:
-        if output["output_type"] == "stream":
-            if output["name"] in streams:
-                streams[output["name"]]["text"] += output["text"]
-                continue
-            streams[output["name"]] = output
-        if output["output_type"] == "execute_result":
-            output["execution_count"] = count
-        if output["output_type"] == "error":
-            output["traceback"] = []
-        kept.append(output)
-    return kept
+            for output in cell["outputs"]:
+                if output["output_type"] == "execute_result":
+                    output["execution_count"] = count
+                if output["output_type"] == "error":
+                    output["traceback"] = []
 
 
 def lab_command(environ: dict[str, str], contained: bool) -> list[str]:
@@ -197,7 +165,7 @@ def open_lab(root: Path = ROOT) -> int:
     return 0
 
 
-def _refresh_all(numbers: list[str], folder: Path) -> None:
+def _refresh_all(numbers: list[str], folder: Path = ROOT / "notebooks") -> None:
     paths = [find_notebook(number, folder) for number in numbers]
     for path in paths or sorted(folder.glob("[0-9][0-9]_*.ipynb")):
         start = time.perf_counter()
@@ -207,24 +175,20 @@ def _refresh_all(numbers: list[str], folder: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line: lab, copies, reset NB, refresh [NB …]."""
+    """The command line: lab, reset NB, refresh [NB …]."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.workshop")
-    parser.add_argument("task", choices=["lab", "copies", "reset", "refresh"])
+    parser.add_argument("task", choices=["lab", "reset", "refresh"])
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 01")
     given = parser.parse_args(arguments)
     try:
         if given.task == "lab":
             raise SystemExit(open_lab())
-        elif given.task == "copies":
-            print(*(path.name for path in lay_copies()), sep="\n")
-        elif given.task == "refresh":
-            _refresh_all(given.notebooks, ROOT / "notebooks")
-        else:
-            for number in given.notebooks or [""]:
-                kept = reset_copy(number)
-                print(
-                    "The original is back;", f"your copy is {kept}" if kept else "done"
-                )
+        if given.task == "refresh":
+            _refresh_all(given.notebooks)
+            return
+        for number in given.notebooks or [""]:
+            kept = reset_copy(number)
+            print("The original is back;", f"your copy is {kept}" if kept else "done")
     except ValueError as problem:
         raise SystemExit(str(problem)) from None
 

@@ -58,7 +58,7 @@ CASES = {
     "gpt(ids, flat)": "ValueError mask (2, 2, 3, 3) got (2, 3)",
     "combine_masks(torch.ones(3, 3), None)": "TypeError bool got torch.float32",
     "causal_mask(0)": "ValueError query_length got 0",
-    "causal_mask(4, 2)": "ValueError key_length at least query_length=4 got 2",
+    "causal_mask(4, 2)": "ValueError key_length at least 4 got 2",
     # tensors that do not fit together
     "attend(x, torch.zeros(2, 3, 5), x)": "ValueError queries keys head_dim 8 5",
     "attend(x, x, torch.zeros(2, 4, 8))": "ValueError keys values 3 4",

@@ -447,19 +447,22 @@ def flat(ids):
 
 
 REFUSED = {
-    "temperature must be above 0 and finite, got 0.0; for the single most likely token "
-    "use greedy": lambda: next_token_probabilities(scores, temperature=0.0),
-    "got nan": lambda: next_token_probabilities(scores, temperature=math.nan),
-    "top_k must lie between 1 and the 7 tokens there are, got 8": lambda: (
-        next_token_probabilities(scores, top_k=8)
+    "temperature must exceed 0 and be finite, got 0.0": lambda: (
+        next_token_probabilities(scores, temperature=0.0)
     ),
-    "and the 7 tokens there are, got 0": lambda: next_token_probabilities(
+    "got nan": lambda: next_token_probabilities(scores, temperature=math.nan),
+    "top_k must lie between 1 and 7, got 8": lambda: next_token_probabilities(
+        scores, top_k=8
+    ),
+    "top_k must lie between 1 and 7, got 0": lambda: next_token_probabilities(
         scores, top_k=0
     ),
-    "top_p must be above 0 and at most 1, got 0": lambda: next_token_probabilities(
+    "top_p must exceed 0 and be finite, got 0.0": lambda: next_token_probabilities(
         scores, top_p=0.0
     ),
-    "at most 1, got 1.1": lambda: next_token_probabilities(scores, top_p=1.1),
+    "top_p must lie between 0 and 1, got 1.1": lambda: next_token_probabilities(
+        scores, top_p=1.1
+    ),
     "max_new_tokens must be a whole number of at least 1, got 0": lambda: greedy(
         flat, start, 0
     ),
@@ -483,7 +486,7 @@ REFUSED = {
     "beams must be a whole number of at least 1, got 0": lambda: beam_search(
         flat, start, 4, beams=0, stop_id=STOP
     ),
-    "length_penalty must not be negative, got -1": lambda: beam_search(
+    "length_penalty must lie between 0 and inf, got -1": lambda: beam_search(
         flat, start, 4, beams=2, stop_id=STOP, length_penalty=-1.0
     ),
     "call model.eval()": lambda: CachedStep(language_models()["gpt"].train()),

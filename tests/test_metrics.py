@@ -10,15 +10,10 @@ from course_utils.metrics import (
     bits_per_byte,
     bleu,
     exact_match,
-    perplexity,
     strongest_links,
 )
 
 REFERENCES = [["the cat sat on the mat", "a cat sat on the mat"], ["no one saw it"]]
-
-
-def test_perplexity_of_a_uniform_guess_is_the_vocabulary_size():
-    assert perplexity(math.log(17)) == pytest.approx(17)
 
 
 def test_bits_per_byte_does_not_depend_on_the_tokenizer():
@@ -37,12 +32,12 @@ def test_a_uniform_guess_over_bytes_costs_eight_bits():
 @pytest.mark.parametrize("loss", [-0.1, math.nan, math.inf])
 def test_a_loss_that_is_none_is_refused(loss):
     with pytest.raises(ValueError, match="nats_per_token"):
-        perplexity(loss)
+        bits_per_byte(loss, 1, 1)
 
 
 @pytest.mark.parametrize("counts", [(0, 5), (5, 0), (5, -1)])
 def test_counts_below_one_are_refused(counts):
-    with pytest.raises(ValueError, match="must be at least 1"):
+    with pytest.raises(ValueError, match="at least 1"):
         bits_per_byte(1.0, *counts)
 
 
@@ -105,7 +100,7 @@ def test_alignment_error_rate_of_the_truth_and_of_its_opposite():
 @pytest.mark.parametrize(
     "predicted, sure, possible, message",
     [
-        ([set()], [{(0, 0)}, {(0, 0)}], None, "same sentences, not 1, 2 and 2"),
+        ([set()], [{(0, 0)}, {(0, 0)}], None, "predicted and sure .* got 1 and 2"),
         ([{(0, 0)}], [set()], None, "no links"),
         ([{(0, 0)}], [{(0, 0), (3, 1)}], [{(0, 0)}], r"\(3, 1\)"),
     ],

@@ -181,13 +181,23 @@ def test_refresh_keeps_measured_times_while_their_cell_is_unchanged(tmp_path):
     assert nbformat.read(path, 4).cells[0].outputs != book.cells[0].outputs
 
 
-def test_streams_are_merged_and_traces_of_the_run_removed():
-    def stream(name, text):
-        return {"output_type": "stream", "name": name, "text": text}
+def test_streams_are_merged(tmp_path):
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_notebook
 
+    path = tmp_path / "90_streams.ipynb"
+    source = "print('a')\ndisplay(7)\nprint('b')"
+    nbformat.write(new_notebook(cells=[new_code_cell(source)]), path)
+    workshop.refresh(path)
+    outputs = nbformat.read(path, as_version=4).cells[0].outputs
+    assert [output.get("text") for output in outputs] == ["a\nb\n", None]
+
+
+def test_traces_of_the_run_are_removed():
+    text = {"output_type": "stream", "name": "stdout", "text": "a"}
     result = {"output_type": "execute_result", "execution_count": 9, "data": {}}
     error = {"output_type": "error", "traceback": ["line 1"], "evalue": "no"}
-    outputs = [stream("stdout", "a"), result, stream("stdout", "b"), error]
+    outputs = [text, result, error]
     cell = {"cell_type": "code", "outputs": outputs, "id": "x", "execution_count": 5}
     cell["metadata"] = {"tags": ["timing"], "collapsed": True, "execution": {}}
     notebook = {"cells": [{"cell_type": "markdown", "metadata": {}}, cell]}
@@ -195,7 +205,7 @@ def test_streams_are_merged_and_traces_of_the_run_removed():
     assert [c["id"] for c in notebook["cells"]] == ["07-001", "07-002"]
     assert cell["metadata"] == {"tags": ["timing"]}
     assert cell["execution_count"] == cell["outputs"][1]["execution_count"] == 1
-    assert [o.get("text") for o in cell["outputs"]] == ["ab", None, None]
+    assert [o.get("text") for o in cell["outputs"]] == ["a", None, None]
     assert cell["outputs"][2]["traceback"] == []
     json.dumps(notebook)
 

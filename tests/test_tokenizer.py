@@ -176,7 +176,7 @@ def test_training_refuses_nothing_and_non_texts(train):
 
 
 def test_bpe_refuses_a_vocabulary_smaller_than_the_bytes():
-    with pytest.raises(ValueError, match=r"vocab_size=259 is too small.*260"):
+    with pytest.raises(ValueError, match="vocab_size must be .* at least 260, got 259"):
         train_bpe(TEXTS, vocab_size=259)
     with pytest.raises(TypeError):
         train_bpe(TEXTS, vocab_size=300.5)
@@ -196,13 +196,13 @@ def test_wrong_types_are_refused(bpe):
 @pytest.mark.parametrize("stray", [-1, 300, 10**9])
 def test_ids_outside_the_vocabulary_are_named(bpe, stray):
     for method in (bpe.decode, bpe.tokens):
-        with pytest.raises(ValueError, match=rf"ids\[1\]={stray} lies outside.* 299"):
+        with pytest.raises(ValueError, match=rf"ids\[1\] must lie .* 299, got {stray}"):
             method([5, stray])
 
 
 def test_loading_something_else_says_so(tmp_path):
     (tmp_path / "other.json").write_text('{"a": 1}')
-    with pytest.raises(ValueError, match="not a tokenizer file"):
+    with pytest.raises(ValueError, match="not written by Tokenizer.save"):
         Tokenizer.load(tmp_path / "other.json")
     with pytest.raises(FileNotFoundError):
         Tokenizer.load(tmp_path / "none.json")

@@ -45,7 +45,10 @@ def hub_library(kind: str, name: str) -> Iterator[tuple[Any, bool]]:
     with ExitStack() as stack:
         for owner, setting, value in _settings(kind, is_online):
             stack.enter_context(mock.patch.object(owner, setting, value))
-        stack.enter_context(_quiet(library))
+        for source in (library.__name__, "huggingface_hub"):
+            logger = logging.getLogger(source)  # the exceptions say it all
+            stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL)
         try:
             yield library, is_online
         except Exception as error:
@@ -96,20 +99,6 @@ def _settings(kind: str, online: bool) -> list[tuple[Any, str, object]]:
         settings += [(config, "HF_HUB_OFFLINE", not online)]
         settings += [(config, name, 1) for name in vars(config) if RETRIES.match(name)]
     return settings
-
-
-@contextmanager
-def _quiet(library: Any) -> Iterator[None]:
-    """Silence the log lines of the libraries; their exceptions say it all."""
-    loggers = [logging.getLogger(n) for n in (library.__name__, "huggingface_hub")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _explained(error: Exception, kind: str, name: str, online: bool) -> Exception:
