@@ -1,0 +1,1 @@
+"""Views to explore by mouse and keyboard: arrays and strings in, HTML out."""

@@ -1,0 +1,66 @@
+// What every view shares: elements, numbers written as characters, tokens as text.
+// Text reaches the page through textContent alone, so a token is never markup.
+const make = (parent, tag, attributes = {}, text = "") => {
+  const node = ["svg", "line", "path"].includes(tag)
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+    : document.createElement(tag);
+  for (const name in attributes) node.setAttribute(name, attributes[name]);
+  node.textContent = text;
+  return parent.appendChild(node);
+};
+// The n-th allowed character stands for n; `page.py` holds the same alphabet.
+const decode = (text) => {
+  const code = [];
+  for (let c = 35, n = 0; n < 256; c++) {
+    const skipped = [38, 60, 62, 92, 173].includes(c) || (c > 126 && c < 161);
+    if (!skipped) code[c] = n++;
+  }
+  const numbers = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) numbers[i] = code[text.charCodeAt(i)];
+  return numbers;
+};
+// 0 is an exact zero, n + 1 stands for n / 240.
+const weightOf = (code) => Math.max(code - 1, 0) / 240;
+const written = (code) => {
+  if (code < 3) return code ? "<0.01" : "0";
+  return weightOf(code).toFixed(2);
+};
+const visible = (token) => {
+  const shown = token.replace(/\n/g, "⏎").replace(/\t/g, "⇥");
+  return shown.trim() ? shown : "␣".repeat(shown.length) || "∅";
+};
+const quoted = (token) => {
+  const letters = [...visible(token).trim()];
+  if (letters.length > 24) letters.splice(23, letters.length, "…");
+  return `“\u2068${letters.join("")}\u2069”`;
+};
+const choice = (bar, name, options, chosen, changed) => {
+  const select = make(make(bar, "label", {}, name + " "), "select");
+  options.forEach((option, i) => make(select, "option", { value: i }, option));
+  select.value = chosen;
+  select.onchange = () => changed(+select.value);
+  return select;
+};
+// One tab stop for many buttons; `step` says how far each arrow key moves.
+const roving = (buttons, step) => {
+  buttons.forEach((button, i) => {
+    button.tabIndex = i ? -1 : 0;
+    button.onkeydown = (event) => {
+      const next = buttons[i + (step[event.key] || 0)];
+      if (!step[event.key] || !next) return;
+      event.preventDefault();
+      button.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    };
+  });
+};
+// Put a view where its sentence stood; JupyterLab's own shortcuts stay out of it.
+const open = (root, data, start) => {
+  root.dataset.ready = true;
+  root.dataset.lmSuppressShortcuts = true;
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", data.title);
+  root.replaceChildren();
+  start(root, data);
+};

@@ -1,0 +1,248 @@
+"""Views: what they say is what was computed, and a token is never markup."""
+
+import json
+import re
+
+import pytest
+import torch
+
+import course_utils.plots
+from course_utils.attention import MultiHeadAttention
+from course_utils.config import (
+    DecoderConfig,
+    EncoderDecoderConfig,
+    LlamaConfig,
+    StackConfig,
+)
+from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.recording import record
+from course_utils.views import page
+from course_utils.views.explorer import show_attention
+from tests.hostile import HOSTILE
+
+HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
+SMALL = StackConfig(8, HEADS, LAYERS, 16, max_length=12)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook would store: a list of (data, metadata)."""
+    outputs = []
+
+    def keep(data, metadata=None, raw=False):
+        outputs.append((data, metadata or {}))
+
+    monkeypatch.setattr(page, "display", keep)
+    monkeypatch.setattr(course_utils.plots, "display", keep)
+    return outputs
+
+
+def words(count, letter="w"):
+    return [f"{letter}{i}" for i in range(count)]
+
+
+def payload(html):
+    """The data of a view, read back from its HTML."""
+    return json.loads(re.search(r"^const data=(.*);$", html, re.MULTILINE)[1])
+
+
+def numbers(text):
+    """Characters to codes, by the alphabet as the script states it."""
+    skipped = {38, 60, 62, 92, 173, *range(127, 161)}
+    alphabet = [chr(c) for c in range(35, 600) if c not in skipped][:256]
+    return torch.tensor([alphabet.index(character) for character in text])
+
+
+def decoded(part):
+    codes = numbers(part["map"]).reshape(part["shape"])
+    return codes, (codes - 1).clamp(min=0).double() / 240
+
+
+def translator():
+    torch.manual_seed(0)
+    config = EncoderDecoderConfig(11, 13, encoder=SMALL, decoder=SMALL)
+    source = torch.randint(4, 11, (1, SOURCE))
+    source[0, -2:] = 0
+    target = torch.randint(4, 13, (1, TARGET))
+    return EncoderDecoder(config).double().eval(), (source, target)
+
+
+def decoder():
+    torch.manual_seed(0)
+    model = DecoderLM(DecoderConfig(11, SMALL))
+    return model.double().eval(), (torch.randint(4, 11, (1, TARGET)),)
+
+
+def llama():
+    torch.manual_seed(0)
+    model = LlamaLM(LlamaConfig(11, 8, HEADS, 1, LAYERS, 16, max_length=12))
+    return model.double().eval(), (torch.randint(4, 11, (1, TARGET)),)
+
+
+@pytest.mark.parametrize("make", [translator, decoder, llama])
+def test_maps_are_those_of_the_forward_pass(make, shown):
+    model, ids = make()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    crossed = len(ids) > 1
+    source = words(SOURCE, "s") if crossed else None
+    show_attention(seen, words(TARGET), source, title="A finding.")
+    data = payload(shown[0][0]["text/html"])
+    names = ["encoder", "decoder", "cross"] if crossed else ["self"]
+    assert [part["name"] for part in data["parts"]] == names
+    stems = {
+        "encoder": "encoder.blocks.{}.attention",
+        "cross": "blocks.{}.cross_attention",
+    }
+    for part in data["parts"]:
+        codes, weights = decoded(part)
+        stem = stems.get(part["name"], "blocks.{}.attention")
+        assert part["layers"] == ["0", "1", "2"]
+        for layer in range(LAYERS):
+            name = stem.format(layer)
+            true = seen.weights()[name][0]
+            assert (weights[layer] - true).abs().max() <= 1 / 479
+            assert ((codes[layer] == 0) == (true == 0)).all()
+            assert (true.sum(-1) - 1).abs().max() < 1e-12
+            assert_makes_the_output(model.get_submodule(name), seen, name, true)
+        if part["name"] != "cross":
+            future = torch.ones(codes.shape[-2:]).triu(1).bool()
+            assert part["name"] == "encoder" or (codes[..., future] == 0).all()
+        if part["name"] in ("encoder", "cross"):
+            assert (codes[..., -2:] == 0).all() and (codes[..., :-2] > 0).any()
+        queries, keys = (data["tokens"][side] for side in part["tokens"])
+        assert queries == (source if part["name"] == "encoder" else words(TARGET))
+        alone = part["name"] in ("decoder", "self")
+        assert keys == (words(TARGET) if alone else source)
+
+
+def assert_makes_the_output(layer, seen, name, weights):
+    """The layer's output, computed again from the weights that are shown."""
+    values = seen[f"{name}.to_values"][0]
+    per_head = values.unflatten(-1, (-1, values.shape[-1] // kv_heads(layer)))
+    per_head = per_head.transpose(0, 1).repeat_interleave(
+        layer.num_heads // kv_heads(layer), 0
+    )
+    context = (weights @ per_head).transpose(0, 1).flatten(1)
+    torch.testing.assert_close(layer.to_output(context), seen[name][0])
+
+
+def kv_heads(layer):
+    return getattr(layer, "num_kv_heads", layer.num_heads)
+
+
+def test_every_view_leaves_a_picture_and_a_sentence(shown):
+    weights = {"": torch.tensor([[[[1.0, 0.0], [0.2, 0.8]]]])}
+    show_attention(weights, ["it", " sat"], title="It looks back.")
+    (view, _), (picture, about) = shown
+    sentence = (
+        "It looks back. The strongest link goes from “it” to “it”, weight 1.00 "
+        "(self attention, layer 0, head 0)."
+    )
+    assert view["text/plain"].startswith(sentence) and "trust" in view["text/plain"]
+    assert f"<p>{view['text/plain']}</p>" in view["text/html"]
+    assert picture["image/png"][:4] == b"\x89PNG"
+    assert about["image/png"]["alt"] == picture["text/plain"] == sentence
+
+
+def test_the_same_data_give_the_same_page(shown):
+    torch.manual_seed(0)
+    weights = {"": torch.randn(1, HEADS, TARGET, TARGET).softmax(-1)}
+    for title in ("One.", "One.", "Two."):
+        show_attention(weights, words(TARGET), title=title)
+    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    assert first == second != third
+    assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_rounding_does_not_turn_on_a_last_bit():
+    shares = [1 / n for n in range(1, 161)] + [n / 480 for n in range(480)]
+    shares = torch.tensor(shares, dtype=torch.float64)
+    codes = page.weight_codes(shares)
+    for off in (1 - 1e-9, 1 + 1e-9):
+        assert (page.weight_codes(shares * off) == codes).all()
+    assert page.weight_codes(torch.tensor([0.0, 1e-30, 0.5, 1.0])).tolist() == [
+        0,
+        1,
+        121,
+        241,
+    ]
+    for wrong in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            page.weight_codes(torch.tensor([wrong]))
+
+
+def test_numbers_survive_as_characters():
+    codes = torch.arange(256)
+    assert (numbers(page.characters(codes.numpy())) == codes).all()
+
+
+def test_hostile_tokens_stay_text(shown):
+    count = len(HOSTILE)
+    assert count >= 30
+    weights = {"": torch.eye(count).expand(1, 1, count, count)}
+    show_attention(weights, HOSTILE, title=HOSTILE[2])
+    html = shown[0][0]["text/html"]
+    assert html.count("</script") == html.count("<script") == 1
+    assert "<!--" not in html.split("<script>")[1] and "\u2028" not in html
+    html.encode("utf-8")
+    assert payload(html)["tokens"][0] == HOSTILE
+    assert shown[1][0]["image/png"] and len(shown[1][0]["text/plain"]) < 400
+
+
+def test_a_view_is_small(shown, record_budget):
+    torch.manual_seed(0)
+    for layers, heads, tokens, allowed in ((2, 4, 7, 12), (6, 8, 20, 30)):
+        shape = (1, heads, tokens, tokens)
+        weights = {f"blocks.{i}": torch.randn(shape).softmax(-1) for i in range(layers)}
+        show_attention(weights, words(tokens), title="Random weights favor nobody.")
+        size = len(shown[-2][0]["text/html"].encode())
+        name = f"view of {layers} layers, {heads} heads, {tokens} tokens, KB"
+        record_budget(name, round(size / 1000, 1), allowed)
+
+
+def test_a_lone_attention_layer_and_its_memory(shown):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(8, HEADS)
+    with torch.no_grad(), record(layer) as seen:
+        layer(torch.randn(1, TARGET, 8), torch.randn(1, SOURCE, 8))
+    show_attention(seen, words(TARGET), words(SOURCE, "s"), title="Random.")
+    data = payload(shown[0][0]["text/html"])
+    assert [part["name"] for part in data["parts"]] == ["cross"]
+    assert data["parts"][0]["shape"] == [1, HEADS, TARGET, SOURCE]
+
+
+ONE = {"": torch.full((1, HEADS, 3, 3), 1 / 3)}
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "sentence"),
+    [
+        (ONE, {"tokens": ["a"]}, "3 queries and 3 keys.*got 1 and 1"),
+        (ONE, {"title": " "}, "title must say"),
+        (ONE, {"layer": 1}, "layer must be from 0 to 0, got 1"),
+        (ONE, {"head": -1}, "head must be from 0 to 1, got -1"),
+        (ONE, {"part": "cross"}, "part must be one of self, got 'cross'"),
+        ({}, {}, "did the model run"),
+        ({"": torch.ones(2, 1, 3, 3)}, {}, "one text at a time"),
+        ({"": torch.full((1, 1, 3, 3), 2.0)}, {}, "from 0 to 1"),
+        ({"a.0": ONE[""], "a.1": ONE[""][:, :1]}, {}, "differ in shape"),
+        ({"a.0": ONE[""], "b.0": ONE[""]}, {}, "cannot share a view"),
+        ({"": torch.zeros(1, 1, 161, 161)}, {}, "up to 160 tokens, got 161: cut"),
+        (
+            {f"a.{i}": torch.zeros(1, 16, 128, 128) for i in range(12)},
+            {},
+            "2,400,000 weights, got 3,145,728: cut the text, or hand in fewer layers",
+        ),
+    ],
+)
+def test_nonsense_is_named(weights, options, sentence, shown):
+    options = {"tokens": ["a", "b", "c"], "title": "t", **options}
+    with pytest.raises(ValueError, match=sentence):
+        show_attention(weights, **options)
+    assert shown == []
+
+
+def test_tokens_must_be_a_list():
+    with pytest.raises(TypeError, match="tokens must be a list of strings"):
+        show_attention(ONE, "abc", title="t")
