@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import course_utils.plots
+from course_utils.views import bertviz_offline
 from course_utils.views import page as views_page
 from course_utils.views.explorer import show_attention
 from tests.browser_page import browser, exported, watched
@@ -32,6 +33,7 @@ def shown(monkeypatch):
         outputs.append((data, metadata or {}))
 
     monkeypatch.setattr(views_page, "display", keep)
+    monkeypatch.setattr(bertviz_offline, "display", keep)
     monkeypatch.setattr(course_utils.plots, "display", keep)
     return outputs
 
@@ -194,6 +196,32 @@ def test_hostile_tokens_are_text(chromium, shown, tmp_path):
         inside = page.locator(".course-view :is(img, script, b, style)")
         assert inside.count() == 0
         keep_picture(page, "explorer-hostile")
+
+
+def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
+    show_bertviz = bertviz_offline.show_bertviz
+    weights = translation()
+    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.")
+    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.", view="model")
+    alone = {"": torch.eye(len(HOSTILE))[None, None].double()}
+    show_bertviz(alone, HOSTILE, title=HOSTILE[1])
+    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+        heads, model, hostile = page.locator("div[id^=bertviz]").all()
+        assert heads.locator("line").count() > TARGET
+        before = heads.inner_html()
+        heads.locator("#layer").select_option("2")
+        after = heads.inner_html()
+        assert after != before
+        heads.locator("#left text").nth(1).hover()
+        assert heads.inner_html() != after
+        assert model.locator("line").count() > LAYERS * HEADS
+        texts = hostile.locator("#left text").all_text_contents()
+        assert texts[:20] == HOSTILE[:20]
+        assert page.evaluate("document.hacked") is None
+        for one in (heads, model):
+            box, svg = one.bounding_box(), one.locator("svg").first.bounding_box()
+            assert svg["height"] <= box["height"] and svg["width"] > 300
+        keep_picture(page, "bertviz")
 
 
 def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):

@@ -16,7 +16,7 @@ from course_utils.config import (
 )
 from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.recording import record
-from course_utils.views import page
+from course_utils.views import bertviz_offline, page
 from course_utils.views.explorer import show_attention
 from tests.hostile import HOSTILE
 
@@ -33,6 +33,7 @@ def shown(monkeypatch):
         outputs.append((data, metadata or {}))
 
     monkeypatch.setattr(page, "display", keep)
+    monkeypatch.setattr(bertviz_offline, "display", keep)
     monkeypatch.setattr(course_utils.plots, "display", keep)
     return outputs
 
@@ -228,10 +229,10 @@ ONE = {"": torch.full((1, HEADS, 3, 3), 1 / 3)}
         ({"": torch.full((1, 1, 3, 3), 2.0)}, {}, "from 0 to 1"),
         ({"a.0": ONE[""], "a.1": ONE[""][:, :1]}, {}, "differ in shape"),
         ({"a.0": ONE[""], "b.0": ONE[""]}, {}, "cannot share a view"),
-        ({"": torch.zeros(1, 1, 161, 161)}, {}, "up to 160 tokens, got 161: cut"),
+        ({"": torch.zeros(1, 1, 161, 161)}, {"tokens": words(161)}, "up to 160 tokens, got 161: cut"),
         (
             {f"a.{i}": torch.zeros(1, 16, 128, 128) for i in range(12)},
-            {},
+            {"tokens": words(128)},
             "2,400,000 weights, got 3,145,728: cut the text, or hand in fewer layers",
         ),
     ],
@@ -246,3 +247,45 @@ def test_nonsense_is_named(weights, options, sentence, shown):
 def test_tokens_must_be_a_list():
     with pytest.raises(TypeError, match="tokens must be a list of strings"):
         show_attention(ONE, "abc", title="t")
+
+
+def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
+    model, ids = translator()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    for view in ("head", "head", "model"):
+        bertviz_offline.show_bertviz(
+            seen, words(TARGET), words(SOURCE, "s"), title="A finding.", view=view
+        )
+    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    assert first == second != third
+    for html in (first, third):
+        assert len(set(re.findall(r"bertviz-[0-9a-f]+", html))) == 1
+        assert "require" not in html.split("PYTHON")[0][:2000]
+        assert "cdnjs" not in html
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        names = [part["name"] for part in params["attention"]]
+        assert names == ["Encoder", "Decoder", "Cross"]
+        cross = torch.tensor(params["attention"][2]["attn"], dtype=torch.float64)
+        true = [seen.weights()[f"blocks.{i}.cross_attention"][0] for i in range(LAYERS)]
+        assert (cross - torch.stack(true)).abs().max() < 1e-4
+        assert params["attention"][2]["left_text"] == words(TARGET)
+    assert shown[1][0]["image/png"] and "trust" in shown[0][0]["text/plain"]
+
+
+def test_bertviz_takes_hostile_tokens_as_text(shown):
+    weights = {"": torch.eye(len(HOSTILE))[None, None]}
+    for view in ("head", "model"):
+        bertviz_offline.show_bertviz(weights, HOSTILE, title=HOSTILE[2], view=view)
+        html = shown[-2][0]["text/html"]
+        assert html.count("</script") == 1
+        html.encode("utf-8")
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        assert params["attention"][0]["left_text"] == HOSTILE
+
+
+def test_bertviz_nonsense_is_named():
+    with pytest.raises(ValueError, match="view must be one of head, model, got 'n'"):
+        bertviz_offline.show_bertviz(ONE, ["a", "b", "c"], title="t", view="n")
+    with pytest.raises(ValueError, match="what bertviz 1.4 returns"):
+        bertviz_offline.offline("<p>else</p>", "s")
