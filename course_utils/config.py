@@ -47,6 +47,19 @@ class StackConfig:
 
 
 @dataclass(frozen=True)
+class ClassifierConfig:
+    """An encoder that sorts words or texts into num_classes classes."""
+
+    vocab_size: int
+    num_classes: int
+    stack: StackConfig = field(default_factory=StackConfig)
+    pad_id: int = 0
+
+    def __post_init__(self):
+        check_positive(vocab_size=self.vocab_size, num_classes=self.num_classes)
+
+
+@dataclass(frozen=True)
 class EncoderDecoderConfig:
     """A translator: two stacks, which may differ in every size.
 

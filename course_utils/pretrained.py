@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from course_utils.config import (
+    ClassifierConfig,
     DecoderConfig,
     EncoderDecoderConfig,
     LlamaConfig,
@@ -24,11 +25,14 @@ from course_utils.config import (
 )
 from course_utils.data.batches import packed_batches, padded_batches, pair_batches
 from course_utils.data.hub import load_pairs, load_texts
-from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.data.labelled import labelled_batches
+from course_utils.data.senses import labels, usage
+from course_utils.models import Classifier, DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
 from course_utils.training import (
     History,
     Loss,
+    class_loss,
     next_token_loss,
     train,
     translation_loss,
@@ -39,6 +43,7 @@ KINDS = {
     "LlamaLM": (LlamaLM, LlamaConfig),
     "DecoderLM": (DecoderLM, DecoderConfig),
     "EncoderDecoder": (EncoderDecoder, EncoderDecoderConfig),
+    "Classifier": (Classifier, ClassifierConfig),
 }
 
 
@@ -131,7 +136,32 @@ def translator(
     return Recipe(model, tokenizer, batches, config, translation_loss)
 
 
-RECIPES = {"tinystories": tinystories, "stories": stories, "translator": translator}
+def senses(
+    data: str = "senses",
+    steps: int = 700,
+    limit: int | None = 8000,
+    checkpoint_every: int = 0,
+) -> Recipe:
+    """The sense of a word: an encoder, read at that word; it needs its own world."""
+    if data != "senses" or limit is None:
+        raise ValueError(f"senses needs its world and a limit, got {data!r}, {limit}")
+    usages = [usage(index) for index in range(limit)]
+    tokenizer = train_words([one.text for one in usages])
+    torch.manual_seed(0)
+    stack = StackConfig(64, 4, 2, 128, max_length=32)
+    model = Classifier(ClassifierConfig(tokenizer.vocab_size, len(labels()), stack))
+    rows = [(tokenizer.encode(one.text), one.position, one.label) for one in usages]
+    batches = labelled_batches(rows, 64, 0, tokenizer.pad_id, max_length=32)
+    config = TrainConfig(steps, 3e-3, checkpoint_every=checkpoint_every)
+    return Recipe(model, tokenizer, batches, config, class_loss)
+
+
+RECIPES = {
+    "tinystories": tinystories,
+    "stories": stories,
+    "translator": translator,
+    "senses": senses,
+}
 
 
 def save(model: nn.Module, tokenizer: Tokenizer, folder: str | Path) -> None:

@@ -47,6 +47,7 @@ WORLDS = {
     *(f"data/phrase{name}.py" for name in ("s", "_words", "_nouns", "_clauses")),
     "data/phrase_sentences.py",
     "data/grading.py",
+    "data/senses.py",
 }
 TOP_LEVEL = {
     "README.md",
@@ -218,7 +219,7 @@ def test_package_fits_its_budget(record_budget):
     lines = {names[path]: len(code_lines(path.read_text("utf-8"))) for path in NAMED}
     worlds = sum(lines.pop(name) for name in WORLDS)
     record_budget("package, lines of code", sum(lines.values()), 2900)
-    record_budget("generated languages, lines of code", worlds, 1500)
+    record_budget("generated languages, lines of code", worlds, 1600)
 
 
 def test_nothing_is_re_exported_and_nothing_is_called_utils():

@@ -30,11 +30,16 @@ def test_a_shipped_model_fits_its_tokenizer(name):
 
 
 @pytest.mark.parametrize(
-    "name, data",
-    [("tinystories", "stories"), ("stories", "stories"), ("translator", "phrases")],
+    "name, data, steps",
+    [
+        ("tinystories", "stories", 12),
+        ("stories", "stories", 12),
+        ("translator", "phrases", 12),
+        ("senses", "senses", 40),
+    ],
 )
-def test_the_command_that_made_it_still_learns(name, data, tmp_path):
-    recipe = pretrained.RECIPES[name](data, steps=12, limit=150)
+def test_the_command_that_made_it_still_learns(name, data, steps, tmp_path):
+    recipe = pretrained.RECIPES[name](data, steps=steps, limit=150)
     history = recipe.run()
     assert history.losses[-1] < history.losses[0] - 0.3
     pretrained.save(recipe.model, recipe.tokenizer, tmp_path / name)

@@ -89,7 +89,7 @@ class RowBatches:
         self.steps_per_epoch = len(lengths) // batch_size
         self._lengths = np.array(lengths)
 
-    def __call__(self, step: int) -> Language | Translation:
+    def __call__(self, step: int) -> tuple[Tensor, ...]:
         epoch, place = divmod(_checked_step(step), self.steps_per_epoch)
         draw = np.random.default_rng([self.seed, epoch])
         order = draw.permutation(len(self._lengths))
@@ -102,13 +102,13 @@ class RowBatches:
         start = place_in_pool * self.batch_size
         return self.rows(pool[start : start + self.batch_size].tolist())
 
-    def __iter__(self) -> Iterator[Language | Translation]:
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         """Every row once, in the order given; the last batch may be smaller."""
         count = len(self._lengths)
         for start in range(0, count, self.batch_size):
             yield self.rows(range(start, min(start + self.batch_size, count)))
 
-    def rows(self, indices: Sequence[int]) -> Language | Translation:
+    def rows(self, indices: Sequence[int]) -> tuple[Tensor, ...]:
         """The batch made of exactly these rows."""
         raise NotImplementedError
 
