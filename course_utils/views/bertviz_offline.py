@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 import bertviz
@@ -23,8 +24,11 @@ LIBRARIES = {
     "d3": ("mpld3", "js/d3.v5.min.js"),
     "jquery": ("xstatic.pkg.jquery", "data/jquery.min.js"),
 }
-_LOADER = re.compile(r"require\.config\(.*?function ?\(\$, d3\) ?\{", re.DOTALL)
-_PARAMS = "const params = "
+_PARTS = re.compile(  # a tag that loads require.js, a body, a script that asks for it
+    r"<script src=[^>]*></script>(?P<body>.*?)<script[^>]*>.*?\(\$, d3\) ?\{"
+    r"(?P<start>.*?const params = )(?P<rest>.*)\}\);\s*</script>\s*",
+    re.DOTALL,
+)
 
 
 def show_bertviz(
@@ -49,8 +53,8 @@ def show_bertviz(
     maps = Maps(recording, tokens, source, title)
     maps.choose("", 0, 0)
     html = VIEWS[view](**_arguments(maps), html_action="return").data
-    sentence = f"{maps.sentence} {HINT}"
-    display({"text/html": offline(html, sentence), "text/plain": sentence}, raw=True)
+    html = offline(html, maps.sentence)
+    display({"text/html": html, "text/plain": f"{maps.sentence} {HINT}"}, raw=True)
     maps.show_picture()
 
 
@@ -59,29 +63,28 @@ def offline(html: str, sentence: str) -> str:
 
     Raises ValueError for HTML that is not what bertviz 1.4 writes.
     """
-    mark = re.search(r"bertviz-[0-9a-f]{32}", html)
-    loader = _LOADER.search(html)
-    if not (mark and loader and _PARAMS in html):
+    found, own = _PARTS.fullmatch(html), re.search(r"bertviz-[0-9a-f]{32}", html)
+    if not (found and own):
         raise ValueError("html must be what bertviz 1.4 returns")
-    body = html[html.index("</script>") + 9 : html.rindex("<script", 0, loader.start())]
-    before, after = html[loader.end() :].split(_PARAMS, 1)
-    params, end = json.JSONDecoder().raw_decode(after)
-    rest = after[after.index("\n", end) : after.rindex("});")]
-    params["root_div_id"] = "?"
-    content = body.replace(mark[0], "?") + rest + json.dumps(params)
-    name = f"bertviz-{sha256(content.encode()).hexdigest()[:12]}"
-    params["root_div_id"] = name
-    data = json.dumps(params, separators=(",", ":")).replace("<", "\\u003c")
-    body = body.replace(mark[0], name)
-    body = body.replace("<select id=", '<select aria-label="choose" id=')
-    return (
-        f"<p>{escape(sentence)}</p>\n"
-        f"<style>#{name}{{overflow:auto;color:#000;background:#fff;padding:8px}}"
-        f"#{name} svg{{max-width:none}}</style>\n{body.strip()}\n"
-        f"<script>(()=>{{const load=f=>{{const module={{exports:{{}}}};"
-        f"f(module,module.exports);return module.exports}};\n"
-        f"(($,d3)=>{{{before}{_PARAMS}{data};{rest}}})"
-        f"(load({_library('jquery')}),load({_library('d3')}))}})()</script>"
+    params, end = json.JSONDecoder().raw_decode(found["rest"])
+    script = found["rest"][found["rest"].index("\n", end) :]
+    params["root_div_id"] = ""
+    body = found["body"].replace("<select id=", '<select aria-label="choose" id=')
+    content = body.replace(own[0], "") + script + json.dumps(params)
+    mark = f"bertviz-{sha256(content.encode()).hexdigest()[:12]}"
+    data = json.dumps({**params, "root_div_id": mark}, separators=(",", ":"))
+    sources = {
+        name: files(package).joinpath(path).read_text("utf-8")
+        for name, (package, path) in LIBRARIES.items()
+    }
+    frame = files("course_utils.views").joinpath("bertviz.html").read_text("utf-8")
+    return Template(frame).substitute(
+        mark=mark,
+        sentence=escape(sentence),
+        hint=HINT,
+        body=body.replace(own[0], mark).strip(),
+        script=found["start"] + data.replace("<", "\\u003c") + ";" + script,
+        **{name: text.replace("</", "<\\/") for name, text in sources.items()},
     )
 
 
@@ -95,11 +98,3 @@ def _arguments(maps: Maps) -> dict[str, Any]:
         return {"attention": weights["self"], "tokens": maps.tokens}
     named = {f"{name}_attention": part for name, part in weights.items()}
     return {**named, "encoder_tokens": maps.source, "decoder_tokens": maps.tokens}
-
-
-def _library(name: str) -> str:
-    """A third-party script as a function of its own: it sees no globals of the page."""
-    package, path = LIBRARIES[name]
-    source = files(package).joinpath(path).read_text("utf-8")
-    source = source.replace("</script", "<\\/script")
-    return f"function(module,exports,define){{{source}\n}}"

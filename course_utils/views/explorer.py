@@ -36,6 +36,8 @@ def show_attention(
     """
     maps = Maps(recording, tokens, source, title)
     maps.choose(part, layer, head)
+    second = int(maps.source is not None)
+    sides = {"encoder": [second, second], "cross": [0, second]}
     packed = []
     for name, layers in maps.parts.items():
         codes = np.stack([weight_codes(layer) for layer in layers.values()])
@@ -44,13 +46,11 @@ def show_attention(
                 "name": name,
                 "layers": list(layers),
                 "shape": list(codes.shape),
-                "tokens": {"encoder": [1, 1], "cross": [0, 1]}.get(name, [0, 0]),
+                "tokens": sides.get(name, [0, 0]),
                 "map": characters(codes),
             }
         )
     tokens = [maps.tokens, maps.source or []]
-    if maps.source is None and "cross" in maps.parts:
-        tokens[1] = maps.tokens
     data = {"title": title, "at": maps.at, "tokens": tokens, "parts": packed}
     show_view("explorer", data, f"{maps.sentence} {HINT}")
     maps.show_picture()
