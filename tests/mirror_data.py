@@ -29,7 +29,7 @@ TOKENIZER_FILES = (
     "tokenizer_config.json",
     "vocab.json",
 )
-WORLD_STORIES = {"train": 3000, "validation": 400}
+WORLD_STORIES = {"train": 8000, "validation": 400}
 WORLD_PAIRS = {"train": 8000, "dev": 500}
 WORLD_LABELLED = {"train": 4000, "validation": 400}
 TRAIN_SHARDS = 4
