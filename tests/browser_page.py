@@ -3,42 +3,48 @@
 Knows notebooks, pages and the browser. Knows nothing of what a view shows.
 """
 
+import os
 import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 from base64 import b64encode
 from contextlib import contextmanager
+from pathlib import Path
 
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
 
+ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-LOCAL = ("file://", "data:", "blob:", "http://127.0.0.1", "http://localhost")
+NOWHERE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
+LOCAL = ("file://", "data:", "blob:", "http://127.0.0.1:", "http://localhost:")
 
 
-def notebook(outputs):
+def notebook(outputs, source="show()"):
     """A notebook of one cell that shows `outputs`, a list of (data, metadata)."""
-    shown = [
-        nbformat.v4.new_output("display_data", data, metadata=metadata)
-        for data, metadata in outputs
-    ]
-    cell = nbformat.v4.new_code_cell("show()", execution_count=1, outputs=shown)
-    return nbformat.v4.new_notebook(cells=[cell], metadata={"title": "A page"})
+    shown = []
+    for data, metadata in outputs:
+        stored = {
+            kind: b64encode(value).decode() if isinstance(value, bytes) else value
+            for kind, value in data.items()
+        }
+        one = nbformat.v4.new_output("display_data", stored, metadata=metadata)
+        shown.append(one)
+    cell = nbformat.v4.new_code_cell(source, execution_count=1, outputs=shown)
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    metadata = {"title": "A page", "kernelspec": kernel}
+    return nbformat.v4.new_notebook(cells=[cell], metadata=metadata)
 
 
 def exported(outputs, path):
     """Write what nbconvert makes of the outputs, without what it would fetch."""
-    stored = [
-        (
-            {
-                kind: b64encode(value).decode() if isinstance(value, bytes) else value
-                for kind, value in data.items()
-            },
-            metadata,
-        )
-        for data, metadata in outputs
-    ]
     none = {"mathjax_url": "", "require_js_url": "", "mermaid_js_url": ""}
-    html, _ = HTMLExporter(**none).from_notebook_node(notebook(stored))
+    html, _ = HTMLExporter(**none).from_notebook_node(notebook(outputs))
     path.write_text(html, encoding="utf-8")
     return path.as_uri()
 
@@ -52,15 +58,15 @@ def browser():
     with playwright.sync_playwright() as driver:
         started = driver.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND"],
+            args=["--no-sandbox", f"--host-resolver-rules={NOWHERE}"],
         )
         yield started
         started.close()
 
 
 @contextmanager
-def watched(started, address, **options):
-    """A page, opened; at the end nothing was fetched and nothing complained."""
+def watched(started, address, quiet=True, **options):
+    """A page, opened; at the end nothing was fetched and (if quiet) no error said."""
     page = started.new_page(viewport={"width": 1000, "height": 1400}, **options)
     page.set_default_timeout(60_000)
     wrong = []
@@ -75,9 +81,50 @@ def watched(started, address, **options):
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
         "console",
-        lambda said: wrong.append(said.text) if said.type == "error" else None,
+        lambda said: wrong.append(said.text) if said.type == "error" and quiet else 0,
     )
     page.goto(address)
     yield page
     page.close()
     assert wrong == []
+
+
+@contextmanager
+def jupyterlab(folder):
+    """JupyterLab on the notebooks of `folder`: its address, and how to run jupyter."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    environ = os.environ | {name: str(folder / f".{name}") for name in own}
+    environ |= {"IPYTHONDIR": str(folder / ".ipython"), "PYTHONPATH": str(ROOT)}
+    options = [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
+    options += [f"--ServerApp.root_dir={folder}", "--IdentityProvider.token=x"]
+    options += ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    command = [sys.executable, "-m", "jupyterlab", *options]
+
+    def jupyter(*words):
+        words = [sys.executable, "-m", "jupyter", *words]
+        subprocess.run(words, env=environ, cwd=folder, check=True, capture_output=True)
+
+    with open(folder / "lab.log", "wb") as log:
+        server = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/api?token=x")
+        yield f"http://127.0.0.1:{port}/lab/tree/", jupyter
+    finally:
+        server.terminate()
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _wait_for(address):
+    for _ in range(240):
+        try:
+            return urllib.request.urlopen(address, timeout=5).read()
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.5)
+    raise TimeoutError("JupyterLab did not start")

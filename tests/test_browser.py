@@ -4,6 +4,7 @@ import os
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 
@@ -15,7 +16,7 @@ from course_utils.views import bertviz_offline, pieces
 from course_utils.views import page as views_page
 from course_utils.views.explorer import show_attention
 from course_utils.views.neurons import show_neurons
-from tests.browser_page import browser, exported, watched
+from tests.browser_page import browser, exported, jupyterlab, notebook, watched
 from tests.hostile import HOSTILE
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
@@ -299,3 +300,44 @@ def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
         )
         assert took < 50 * patience, "milliseconds for one hover"
         keep_picture(page, "explorer-large")
+
+
+RUN = """import torch
+from course_utils.views.explorer import show_attention
+show_attention({"": torch.eye(5)[None, None]}, list("abcde"), title="After a run.")"""
+
+
+def test_jupyterlab_shows_them(chromium, shown, tmp_path):
+    weights = translation()
+    show_attention(weights, SPANISH, ENGLISH, title="Random heads.", layer=1)
+    bertviz_offline.show_bertviz(weights, SPANISH, ENGLISH, title="Random.")
+    nbformat.write(notebook(shown, RUN), tmp_path / "page.ipynb")
+    with jupyterlab(tmp_path) as (address, jupyter):
+        address = f"{address}page.ipynb?token=x"
+        with watched(chromium, address, quiet=False) as page:
+            output = page.locator(".jp-OutputArea")
+            output.locator("img").nth(1).wait_for()
+            keep_picture(page, "jupyterlab-untrusted")
+            assert output.locator("line, .course-view select").count() == 0
+            assert "trust the notebook" in output.first.inner_text()
+        jupyter("trust", "page.ipynb")
+        with watched(chromium, address, quiet=False) as page:
+            view = page.locator(".course-view")
+            view.locator("line").first.wait_for(state="attached")
+            keep_picture(page, "jupyterlab-trusted")
+            before = view.locator("line").count()
+            assert before == strong(weights["blocks.1.cross_attention"][0, 0])
+            view.locator(".queries button").first.focus()
+            page.keyboard.press("ArrowDown")
+            assert view.locator("line").count() == SOURCE
+            assert "la" in view.get_by_role("status").inner_text()
+            heads = page.locator("div[id^=bertviz]")
+            assert heads.locator("line").count() > TARGET
+            box, svg = heads.bounding_box(), heads.locator("svg").bounding_box()
+            assert svg["height"] <= box["height"]
+            assert "trust" not in page.locator(".jp-OutputArea").first.inner_text()
+            page.get_by_role("menuitem", name="Run", exact=True).click()
+            page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            page.get_by_text("After a run.", exact=True).first.wait_for()
+            assert view.locator("line").count() == 5
+            keep_picture(page, "jupyterlab-run")

@@ -85,9 +85,10 @@ def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     alt = f"{title} The keys are {', '.join(short(name) for name in names)}; the query "
     alt += "points up to the right."
     _show("query", {"names": names, "keys": places}, title, alt)
-    query = {"query": (0.5, 0.75**0.5)}
-    roles = {name: "key" for name in names} | {"query": "query"}
-    arrows({**dict(zip(names, places, strict=True)), **query}, alt, roles=roles)
+    labels = [short(name) for name in names]
+    roles = {label: "key" for label in labels} | {"query": "query"}
+    ends = dict(zip(labels, places, strict=True)) | {"query": (0.5, 0.75**0.5)}
+    arrows(ends, alt, roles=roles)
 
 
 def _hundredths(scores: Tensor) -> list[int]:
