@@ -289,6 +289,26 @@ def test_bertviz_takes_hostile_tokens_as_text(shown):
         assert params["attention"][0]["left_text"] == HOSTILE
 
 
+def test_views_take_a_transformers_model(shown):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"n_embd": 8, "n_layer": LAYERS, "n_head": HEADS}
+    config = transformers.GPT2Config(vocab_size=11, n_positions=8, **sizes)
+    config._attn_implementation = "eager"
+    model = transformers.GPT2Model(config).eval()
+    with torch.no_grad():
+        maps = model(torch.arange(TARGET)[None], output_attentions=True).attentions
+    weights = {f"layer.{i}": one for i, one in enumerate(maps)}
+    bertviz_offline.show_bertviz(weights, words(TARGET), title="Random.")
+    show_attention(weights, words(TARGET), title="Random.", layer=2)
+    html = shown[0][0]["text/html"]
+    params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+    stated = torch.tensor(params["attention"][0]["attn"])
+    assert (stated - torch.cat(maps)).abs().max() < 1e-4
+    codes, _ = decoded(payload(shown[2][0]["text/html"])["parts"][0])
+    assert ((codes == 0) == (torch.cat(maps) == 0)).all()
+
+
 def test_bertviz_nonsense_is_named():
     with pytest.raises(ValueError, match="view must be one of head, model, got 'n'"):
         bertviz_offline.show_bertviz(ONE, ["a", "b", "c"], title="t", view="n")
