@@ -8,37 +8,25 @@ Knows which model was trained on what, and how. Knows nothing of notebooks.
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from course_utils.config import (
-    DecoderConfig,
-    EncoderDecoderConfig,
-    LlamaConfig,
-    StackConfig,
-    TrainConfig,
-)
+from course_utils import config as configs
+from course_utils import models
 from course_utils.data.batches import packed_batches, padded_batches, pair_batches
 from course_utils.data.hub import load_pairs, load_texts
-from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
-from course_utils.training import (
-    History,
-    Loss,
-    next_token_loss,
-    train,
-    translation_loss,
-)
+from course_utils.training import History, next_token_loss, train, translation_loss
 
 FOLDER = Path(__file__).parent / "weights"
 KINDS = {
-    "LlamaLM": (LlamaLM, LlamaConfig),
-    "DecoderLM": (DecoderLM, DecoderConfig),
-    "EncoderDecoder": (EncoderDecoder, EncoderDecoderConfig),
+    "LlamaLM": (models.LlamaLM, configs.LlamaConfig),
+    "DecoderLM": (models.DecoderLM, configs.DecoderConfig),
+    "EncoderDecoder": (models.EncoderDecoder, configs.EncoderDecoderConfig),
 }
 
 
@@ -49,85 +37,67 @@ class Recipe:
     model: nn.Module
     tokenizer: Tokenizer
     batches: Callable
-    config: TrainConfig
-    loss: Loss = next_token_loss
+    config: configs.TrainConfig
+    loss: Callable = next_token_loss
 
     def run(self, checkpoints: str | Path | None = None, **watch) -> History:
-        """Train the model; `watch` is handed to `train` (evaluate, evaluate_every)."""
-        return train(
-            self.model,
-            self.batches,
-            self.config,
-            loss=self.loss,
-            checkpoints=checkpoints,
-            **watch,
-        )
+        """Train the model; `watch` is handed to `train` (evaluate, evaluate_every).
+
+        checkpoints: a folder that keeps the state every 200 steps.
+        """
+        config = self.config
+        if checkpoints is not None:
+            config = replace(config, checkpoint_every=200)
+            watch["checkpoints"] = checkpoints
+        return train(self.model, self.batches, config, loss=self.loss, **watch)
+
+
+def _storyteller(vocab_size: int, max_length: int) -> models.LlamaLM:
+    torch.manual_seed(0)
+    sizes = configs.LlamaConfig(vocab_size, 192, 6, 6, 4, 512, max_length)
+    return models.LlamaLM(sizes)
+
+
+def _muon(steps: int, **more: float) -> configs.TrainConfig:
+    return configs.TrainConfig(steps, 4e-3, optimizer="muon", **more)
 
 
 def tinystories(
-    data: str = "roneneldan/TinyStories",
-    steps: int = 3000,
-    limit: int | None = None,
-    checkpoint_every: int = 0,
+    data: str = "roneneldan/TinyStories", steps: int = 3000, limit: int | None = None
 ) -> Recipe:
     """The storyteller: 2.2 million parameters on real TinyStories."""
     texts = load_texts(data, limit=limit)
     tokenizer = train_bpe(texts, 2048)
-    torch.manual_seed(0)
-    model = LlamaLM(
-        LlamaConfig(tokenizer.vocab_size, 192, 6, 6, 4, 512, max_length=320)
-    )
+    model = _storyteller(tokenizer.vocab_size, max_length=320)
     batches = packed_batches(tokenizer.encode_all(texts), 8, 320, 0, tokenizer)
-    config = TrainConfig(
-        steps, 4e-3, optimizer="muon", checkpoint_every=checkpoint_every
-    )
-    return Recipe(model, tokenizer, batches, config)
+    return Recipe(model, tokenizer, batches, _muon(steps))
 
 
 def stories(
-    data: str = "stories",
-    steps: int = 1200,
-    limit: int | None = 20_000,
-    checkpoint_every: int = 0,
+    data: str = "stories", steps: int = 1200, limit: int | None = 20_000
 ) -> Recipe:
     """The story world's own storyteller, whose perfect loss is known."""
     texts = load_texts(data, limit=limit)
     tokenizer = train_words(texts)
-    torch.manual_seed(0)
-    model = LlamaLM(
-        LlamaConfig(tokenizer.vocab_size, 192, 6, 6, 4, 512, max_length=256)
-    )
+    model = _storyteller(tokenizer.vocab_size, max_length=256)
     batches = padded_batches(tokenizer.encode_all(texts), 16, 0, tokenizer, 256)
-    config = TrainConfig(
-        steps, 4e-3, optimizer="muon", checkpoint_every=checkpoint_every
-    )
-    return Recipe(model, tokenizer, batches, config)
+    return Recipe(model, tokenizer, batches, _muon(steps))
 
 
 def translator(
-    data: str = "phrases",
-    steps: int = 2000,
-    limit: int | None = 60_000,
-    checkpoint_every: int = 0,
+    data: str = "phrases", steps: int = 2000, limit: int | None = 60_000
 ) -> Recipe:
     """English to Spanish in the phrase world."""
     pairs = load_pairs(data, limit=limit)
     tokenizer = train_words([text for pair in pairs for text in pair])
     torch.manual_seed(0)
-    stack = StackConfig(128, 4, 3, 512, max_length=48)
-    size = tokenizer.vocab_size
-    model = EncoderDecoder(
-        EncoderDecoderConfig(size, size, stack, stack, share_weights=True)
-    )
+    stack = configs.StackConfig(128, 4, 3, 512, max_length=48)
+    sizes = [tokenizer.vocab_size] * 2
+    shape = configs.EncoderDecoderConfig(*sizes, stack, stack, share_weights=True)
+    model = models.EncoderDecoder(shape)
     ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in pairs]
     batches = pair_batches(ids, 64, 0, tokenizer, max_length=48)
-    config = TrainConfig(
-        steps,
-        4e-3,
-        optimizer="muon",
-        label_smoothing=0.1,
-        checkpoint_every=checkpoint_every,
-    )
+    config = _muon(steps, label_smoothing=0.1)
     return Recipe(model, tokenizer, batches, config, translation_loss)
 
 
@@ -158,14 +128,12 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     """
     folder = FOLDER / name if str(name) in RECIPES else Path(name)
     if not (folder / "config.json").is_file():
-        raise ValueError(
-            f"name must be one of {', '.join(RECIPES)}, or a folder with a saved "
-            f"model; got {str(name)!r}"
-        )
+        known = f"one of {', '.join(RECIPES)}, or a folder with a saved model"
+        raise ValueError(f"name must be {known}; got {str(name)!r}")
     content = json.loads((folder / "config.json").read_text())
     model_class, config_class = KINDS[content["kind"]]
     fields = {
-        key: StackConfig(**value) if isinstance(value, dict) else value
+        key: configs.StackConfig(**value) if isinstance(value, dict) else value
         for key, value in content["config"].items()
     }
     model = model_class(config_class(**fields))
@@ -191,8 +159,7 @@ def main() -> None:
     given = parser.parse_args()
     options = {"data": given.data, "limit": given.limit, "steps": given.steps}
     options = {key: value for key, value in options.items() if value is not None}
-    every = 200 if given.checkpoints else 0
-    recipe = RECIPES[given.name](**options, checkpoint_every=every)
+    recipe = RECIPES[given.name](**options)
     recipe.run(given.checkpoints)
     save(recipe.model, recipe.tokenizer, given.out)
 
