@@ -103,7 +103,7 @@ class RowBatches:
         self.steps_per_epoch = len(lengths) // batch_size
         self._lengths = np.array(lengths)
 
-    def __call__(self, step: int) -> Language | Translation:
+    def __call__(self, step: int) -> tuple[Tensor, ...]:
         check_whole(0, step=step)
         epoch, place = divmod(step, self.steps_per_epoch)
         draw = np.random.default_rng([self.seed, epoch])
@@ -117,7 +117,7 @@ class RowBatches:
         start = place_in_pool * self.batch_size
         return self.rows(pool[start : start + self.batch_size].tolist())
 
-    def __iter__(self) -> Iterator[Language | Translation]:
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         """Every row once, in the order given; the last batch may be smaller."""
         count = len(self._lengths)
         for start in range(0, count, self.batch_size):
