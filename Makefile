@@ -52,14 +52,18 @@ $(READY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "Python 3.11 or newer is needed, and '$(PYTHON)' is not:" \
 	         "name another, such as: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@other=$$(cat $(VENV)/unfinished 2>/dev/null); \
+	if [ -n "$$other" ] && kill -0 "$$other" 2>/dev/null; then \
+	  echo "Another set-up is at work here (process $$other): wait for its end, then" \
+	       "run the same command again"; exit 1; fi
 	@echo "Setting up $(VENV): about 2 GB with torch, some minutes, only this once …"
 	@rm -f $(VENV)/ready-*
 	@if [ -e $(VENV)/unfinished ] || ! $(RUN) -m pip --version >/dev/null 2>&1; then \
-	  mkdir -p $(VENV) && touch $(VENV)/unfinished && \
+	  mkdir -p $(VENV) && echo $$PPID > $(VENV)/unfinished && \
 	  find $(VENV) -mindepth 1 ! -name unfinished -delete && \
 	  $(PYTHON) -m venv $(VENV) || { echo "No virtual environment could be made;" \
 	    "on Debian and Ubuntu: apt install python3-venv"; exit 1; }; fi
-	@touch $(VENV)/unfinished
+	@echo $$PPID > $(VENV)/unfinished
 	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements.txt || \
 	  { echo "The set-up did not finish: run the same command again"; exit 1; }
 	@$(RUN) -c 'import os, sysconfig; \

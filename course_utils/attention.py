@@ -81,9 +81,9 @@ def attend(
 
 
 class Attend(nn.Module):
-    """`attend` as a layer with two named points, `scores` and `weights`.
+    """`attend` as a layer with named points: `queries`, `keys`, `scores`, `weights`.
 
-    Normally the fused kernel runs and both points are idle. While `explicit` is on
+    Normally the fused kernel runs and the points are idle. While `explicit` is on
     (`recording` switches it) the same layer computes step by step through them.
     """
 
@@ -92,6 +92,8 @@ class Attend(nn.Module):
         shapes.check_fraction(dropout=dropout)
         self.dropout = dropout
         self.explicit = False
+        self.queries = nn.Identity()
+        self.keys = nn.Identity()
         self.scores = nn.Identity()
         self.weights = nn.Identity()
 
@@ -108,7 +110,7 @@ class Attend(nn.Module):
         if not self.explicit:
             return attend(queries, keys, values, mask, bias=bias, dropout=dropout)
         _check_attend(queries, keys, values, mask)
-        scores = attention_scores(queries, keys)
+        scores = attention_scores(self.queries(queries), self.keys(keys))
         scores = self.scores(scores if bias is None else scores + bias)
         weights = self.weights(attention_weights(scores, mask))
         return F.dropout(weights, dropout) @ values

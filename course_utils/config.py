@@ -48,6 +48,19 @@ class StackConfig:
 
 
 @dataclass(frozen=True)
+class ClassifierConfig:
+    """An encoder that sorts words or texts into num_classes classes."""
+
+    vocab_size: int
+    num_classes: int
+    stack: StackConfig = StackConfig()
+    pad_id: int = 0
+
+    def __post_init__(self):
+        _check_fields(self, "pad_id")
+
+
+@dataclass(frozen=True)
 class EncoderDecoderConfig:
     """A translator: two stacks, which may differ in every size.
 

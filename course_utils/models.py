@@ -5,6 +5,7 @@ Knows how blocks are stacked. Knows nothing of text, losses or training.
 
 import math
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
@@ -60,14 +61,48 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in depth)
         self.norm = _final_norm(config)
 
-    def forward(self, ids: Int64[Tensor, "b s"]) -> Float[Tensor, "b s m"]:
-        """Raises TypeError or ValueError for ids that are not ids of the vocabulary."""
+    def forward(
+        self, ids: Int64[Tensor, "b s"], mask: Tensor | None = None
+    ) -> Float[Tensor, "b s m"]:
+        """mask: bool, True = may look, on top of the padding mask.
+
+        Raises TypeError or ValueError for ids that are not ids of the vocabulary.
+        """
         check_ids(ids, self.vocab_size)
-        mask = padding_mask(ids, self.pad_id)
+        mask = combine_masks(padding_mask(ids, self.pad_id), mask)
         x = self.embedding(ids)
         for block in self.blocks:
             x = block(x, mask)
         return self.norm(x)
+
+
+class Classifier(nn.Module):
+    """An encoder and a head that names the class of one word, or of the whole text.
+
+    Source: Devlin et al. 2019 (BERT), section 3.2.
+    """
+
+    def __init__(self, config: configs.ClassifierConfig):
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config.vocab_size, config.stack, config.pad_id)
+        self.head = nn.Linear(config.stack.d_model, config.num_classes)
+
+    def forward(
+        self,
+        ids: Int64[Tensor, "b t"],
+        positions: Int64[Tensor, "b"] | None = None,
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "b c"]:
+        """Logits read at one position per row; without positions, from the mean of all.
+
+        The mean leaves padding out. mask: bool, True = may look, "q k" or "b h q k".
+        """
+        x = self.encoder(ids, mask)
+        if positions is not None:
+            return self.head(x[torch.arange(len(x), device=x.device), positions])
+        real = (ids != self.config.pad_id)[:, :, None]
+        return self.head((x * real).sum(1) / real.sum(1).clamp(min=1))
 
 
 class EncoderDecoder(nn.Module):

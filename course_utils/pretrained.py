@@ -16,16 +16,19 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from course_utils import config as configs
-from course_utils import models
+from course_utils import models, training
 from course_utils.data.batches import packed_batches, padded_batches, pair_batches
 from course_utils.data.hub import load_pairs, load_texts
+from course_utils.data.labelled import labelled_batches
+from course_utils.data.senses import labels, usage
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
-from course_utils.training import History, next_token_loss, train, translation_loss
+from course_utils.training import class_loss, next_token_loss, translation_loss
 
 FOLDER = Path(__file__).parent / "weights"
 KINDS = {
     "LlamaLM": (models.LlamaLM, configs.LlamaConfig),
     "DecoderLM": (models.DecoderLM, configs.DecoderConfig),
+    "Classifier": (models.Classifier, configs.ClassifierConfig),
     "EncoderDecoder": (models.EncoderDecoder, configs.EncoderDecoderConfig),
 }
 
@@ -40,7 +43,7 @@ class Recipe:
     config: configs.TrainConfig
     loss: Callable = next_token_loss
 
-    def run(self, checkpoints: str | Path | None = None, **watch) -> History:
+    def run(self, checkpoints: str | Path | None = None, **watch) -> training.History:
         """Train the model; `watch` is handed to `train` (evaluate, evaluate_every).
 
         checkpoints: a folder that keeps the state every 200 steps.
@@ -49,17 +52,11 @@ class Recipe:
         if checkpoints is not None:
             config = replace(config, checkpoint_every=200)
             watch["checkpoints"] = checkpoints
-        return train(self.model, self.batches, config, loss=self.loss, **watch)
+        return training.train(self.model, self.batches, config, loss=self.loss, **watch)
 
 
-def _storyteller(vocab_size: int, max_length: int) -> models.LlamaLM:
-    torch.manual_seed(0)
-    sizes = configs.LlamaConfig(vocab_size, 192, 6, 6, 4, 512, max_length)
-    return models.LlamaLM(sizes)
-
-
-def _muon(steps: int, **more: float) -> configs.TrainConfig:
-    return configs.TrainConfig(steps, 4e-3, optimizer="muon", **more)
+def _muon(steps: int, rate: float = 4e-3, **more: float) -> configs.TrainConfig:
+    return configs.TrainConfig(steps, rate, optimizer="muon", **more)
 
 
 def tinystories(
@@ -68,20 +65,29 @@ def tinystories(
     """The storyteller: 2.2 million parameters on real TinyStories."""
     texts = load_texts(data, limit=limit)
     tokenizer = train_bpe(texts, 2048)
-    model = _storyteller(tokenizer.vocab_size, max_length=320)
+    torch.manual_seed(0)
+    shape = configs.LlamaConfig(tokenizer.vocab_size, 192, 6, 6, 4, 512, max_length=320)
     batches = packed_batches(tokenizer.encode_all(texts), 8, 320, 0, tokenizer)
-    return Recipe(model, tokenizer, batches, _muon(steps))
+    return Recipe(models.LlamaLM(shape), tokenizer, batches, _muon(steps))
 
 
 def stories(
-    data: str = "stories", steps: int = 1200, limit: int | None = 20_000
+    data: str = "stories", steps: int = 6000, limit: int | None = 20_000
 ) -> Recipe:
-    """The story world's own storyteller, whose perfect loss is known."""
+    """The story world's own storyteller, whose perfect loss is known.
+
+    Its embeddings start far apart (std 1, an output matrix of its own): from a start
+    near zero the part that all names share outgrows what tells one from another, and
+    the model learns to copy a name much later.
+    """
     texts = load_texts(data, limit=limit)
     tokenizer = train_words(texts)
-    model = _storyteller(tokenizer.vocab_size, max_length=256)
-    batches = padded_batches(tokenizer.encode_all(texts), 16, 0, tokenizer, 256)
-    return Recipe(model, tokenizer, batches, _muon(steps))
+    torch.manual_seed(0)
+    shape = configs.LlamaConfig(tokenizer.vocab_size, 128, 4, 4, 4, 384, tied=False)
+    model = models.LlamaLM(shape)
+    nn.init.normal_(model.tokens.weight)
+    batches = padded_batches(tokenizer.encode_all(texts), 8, 0, tokenizer, 256)
+    return Recipe(model, tokenizer, batches, _muon(steps, 6e-3))
 
 
 def translator(
@@ -101,7 +107,23 @@ def translator(
     return Recipe(model, tokenizer, batches, config, translation_loss)
 
 
-RECIPES = {"tinystories": tinystories, "stories": stories, "translator": translator}
+def senses(data: str = "senses", steps: int = 700, limit: int | None = 8000) -> Recipe:
+    """The sense of a word: an encoder, read at that word; from its own world only."""
+    if data != "senses" or limit is None:
+        raise ValueError(f"senses needs its world and a limit, got {data!r}, {limit}")
+    usages = [usage(index) for index in range(limit)]
+    tokenizer = train_words([one.text for one in usages])
+    torch.manual_seed(0)
+    stack = configs.StackConfig(64, 4, 2, 128, max_length=32)
+    size = configs.ClassifierConfig(tokenizer.vocab_size, len(labels()), stack)
+    model = models.Classifier(size)
+    rows = [(tokenizer.encode(one.text), one.position, one.label) for one in usages]
+    batches = labelled_batches(rows, 64, 0, tokenizer.pad_id, max_length=32)
+    config = configs.TrainConfig(steps, 3e-3)
+    return Recipe(model, tokenizer, batches, config, class_loss)
+
+
+RECIPES = {one.__name__: one for one in (tinystories, stories, translator, senses)}
 
 
 def save(model: nn.Module, tokenizer: Tokenizer, folder: str | Path) -> None:

@@ -73,6 +73,16 @@ def translation_loss(model: nn.Module, batch: Batch, label_smoothing: float) -> 
     return label_loss(model(source, target_in), labels, label_smoothing)
 
 
+def class_loss(model: nn.Module, batch: Batch, label_smoothing: float) -> Tensor:
+    """Loss of a classifier on (ids "b t", positions "b", labels "b") or (ids, labels).
+
+    Mean cross-entropy in nats per row.
+    """
+    *inputs, labels = batch
+    logits = model(*inputs)
+    return label_loss(logits[:, None], labels[:, None], label_smoothing)
+
+
 def mean_loss(
     model: nn.Module, batches: Batches, count: int, loss: Loss = next_token_loss
 ) -> float:

@@ -20,6 +20,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 STORIES = "roneneldan/TinyStories"
 TATOEBA = "sentence-transformers/parallel-sentences-tatoeba"
 OPUS = "Helsinki-NLP/opus-100"
+SENTIMENT = "stanfordnlp/sst2"
 TOKENIZER = "EleutherAI/gpt-neo-125M"
 TOKENIZER_FILES = (
     "merges.txt",
@@ -28,8 +29,9 @@ TOKENIZER_FILES = (
     "tokenizer_config.json",
     "vocab.json",
 )
-WORLD_STORIES = {"train": 3000, "validation": 400}
+WORLD_STORIES = {"train": 8000, "validation": 400}
 WORLD_PAIRS = {"train": 8000, "dev": 500}
+WORLD_LABELLED = {"train": 4000, "validation": 400}
 TRAIN_SHARDS = 4
 ROW_GROUP = 1000
 END = "<|endoftext|>"
@@ -48,6 +50,7 @@ def fill_mirror(root: Path, shared: Path | None = None) -> bool:
     pairs = _real_pairs(shared) if real else _world_pairs()
     _write_tatoeba(root / "datasets" / TATOEBA, pairs)
     _write_opus(root / "datasets" / OPUS, pairs)
+    _write_sentiment(root / "datasets" / SENTIMENT)
     folder = root / "models" / TOKENIZER
     folder.mkdir(parents=True)
     if real:
@@ -115,6 +118,22 @@ def _write_opus(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
         name = f"{split}-00000-of-00001.parquet"
         _write_parquet(folder / "en-es" / name, {"translation": rows})
     _write_card(folder, ["train", "validation", "test"])
+
+
+def _write_sentiment(folder: Path) -> None:
+    """Always from the sense world: is the word in question a thing, or not?"""
+    for split, limit in WORLD_LABELLED.items():
+        kind = "train" if split == "train" else "test"
+        rows = hub.load_labelled("senses", kind, limit)
+        texts, names = zip(*rows, strict=True)
+        columns = {
+            "idx": list(range(limit)),
+            "sentence": [f"{text} " for text in texts],  # as the real ones end
+            "label": [int(name.endswith("thing")) for name in names],
+        }
+        name = f"{split}-00000-of-00001.parquet"
+        _write_parquet(folder / "data" / name, columns)
+    (folder / "README.md").write_text("---\nlicense: unknown\n---\n")
 
 
 def _write_card(folder: Path, splits: list[str]) -> None:

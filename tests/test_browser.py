@@ -8,8 +8,13 @@ import pytest
 import torch
 
 import course_utils.plots
+from course_utils.config import DecoderConfig, StackConfig
+from course_utils.models import DecoderLM
+from course_utils.recording import record
+from course_utils.views import bertviz_offline, pieces
 from course_utils.views import page as views_page
 from course_utils.views.explorer import show_attention
+from course_utils.views.neurons import show_neurons
 from tests.browser_page import browser, exported, watched
 from tests.hostile import HOSTILE
 
@@ -32,6 +37,7 @@ def shown(monkeypatch):
         outputs.append((data, metadata or {}))
 
     monkeypatch.setattr(views_page, "display", keep)
+    monkeypatch.setattr(bertviz_offline, "display", keep)
     monkeypatch.setattr(course_utils.plots, "display", keep)
     return outputs
 
@@ -162,8 +168,10 @@ def test_views_do_not_disturb_each_other(explored):
 def test_axe_finds_nothing_serious(chromium, shown, tmp_path, theme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     show_attention(translation(), SPANISH, ENGLISH, title="Random heads.", layer=1)
+    pieces.show_sampling(torch.randn(50), list(map(str, range(50))), title="One leads.")
+    pieces.show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
     path = tmp_path / "page.html"
-    html = shown[0][0]["text/html"]
+    html = "".join(data["text/html"] for data, _ in shown[::2])
     head = f'<!DOCTYPE html><html lang="en" data-theme="{theme}"><title>t</title>'
     path.write_text(f"{head}<main><h1>t</h1>{html}</main>", encoding="utf-8")
     with watched(chromium, path.as_uri(), color_scheme=theme) as page:
@@ -194,6 +202,81 @@ def test_hostile_tokens_are_text(chromium, shown, tmp_path):
         inside = page.locator(".course-view :is(img, script, b, style)")
         assert inside.count() == 0
         keep_picture(page, "explorer-hostile")
+
+
+def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
+    show_bertviz = bertviz_offline.show_bertviz
+    weights = translation()
+    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.")
+    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.", view="model")
+    alone = {"": torch.eye(len(HOSTILE))[None, None].double()}
+    show_bertviz(alone, HOSTILE, title=HOSTILE[1])
+    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+        heads, model, hostile = page.locator("div[id^=bertviz]").all()
+        assert heads.locator("line").count() > TARGET
+        before = heads.inner_html()
+        heads.locator("#layer").select_option("2")
+        after = heads.inner_html()
+        assert after != before
+        heads.locator("#left text").nth(1).hover()
+        assert heads.inner_html() != after
+        assert model.locator("line").count() > LAYERS * HEADS
+        texts = hostile.locator("#left text").all_text_contents()
+        assert texts[:20] == HOSTILE[:20]
+        assert page.evaluate("document.hacked") is None
+        for one in (heads, model):
+            box, svg = one.bounding_box(), one.locator("svg").first.bounding_box()
+            assert svg["height"] <= box["height"] and svg["width"] > 300
+        keep_picture(page, "bertviz")
+
+
+def test_neurons_and_pieces_follow(chromium, shown, tmp_path):
+    torch.manual_seed(0)
+    model = DecoderLM(DecoderConfig(11, StackConfig(8, HEADS, LAYERS, 16))).double()
+    with torch.no_grad(), record(model) as seen:
+        model(torch.tensor([[4, 5, 6]]))
+    show_neurons(seen, HOSTILE[1:4], title="A sum of products.")
+    pieces.show_sampling(torch.randn(50), [*HOSTILE, *"abcdefghi"], title="One leads.")
+    pieces.show_scale(title="Wide heads saturate.")
+    pieces.show_rotation(title="A shift is a turn.")
+    pieces.show_query({HOSTILE[1]: (1, 0), "b": (0, 1)}, title="It turns.")
+    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+        views = page.locator(".course-view")
+        assert views.count() == 5
+        neurons = views.first
+        assert neurons.locator("tr").count() == 4
+        assert neurons.locator(".cells").first.locator("i").count() == 4
+        before = neurons.inner_text()
+        assert "hidden" not in before
+        neurons.locator("select").last.select_option("0")
+        assert neurons.inner_text().count("hidden") == 2
+        weights = neurons.locator("tr td:last-child").all_text_contents()
+        assert weights == ["1.00", "0", "0"]
+        for index in range(1, 5):
+            said = views.nth(index).get_by_role("status")
+            for i in range(views.nth(index).locator("input").count()):
+                words = said.inner_text()
+                drawn = views.nth(index).inner_html()
+                views.nth(index).locator("input").nth(i).focus()
+                for _ in range(2):
+                    page.keyboard.press("ArrowLeft")
+                now = views.nth(index).inner_html()
+                assert (said.inner_text(), now) != (words, drawn)
+                views.nth(index).locator("input").nth(i).press("End")
+        kept = views.nth(1).get_by_role("status").inner_text()
+        assert kept.startswith("50 of 50 tokens stay")
+        views.nth(1).locator("input").nth(1).press("Home")
+        assert views.nth(1).get_by_role("status").inner_text().startswith("1 of 50")
+        views.nth(4).locator("svg").scroll_into_view_if_needed()
+        plane = views.nth(4).locator("svg").bounding_box()
+        said = views.nth(4).get_by_role("status").inner_text()
+        page.mouse.move(plane["x"] + 150, plane["y"] + 150)
+        page.mouse.down()
+        page.mouse.move(plane["x"] + 290, plane["y"] + 150)
+        page.mouse.up()
+        assert views.nth(4).get_by_role("status").inner_text() != said
+        assert page.evaluate("document.hacked") is None
+        keep_picture(page, "neurons-and-pieces")
 
 
 def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):

@@ -30,11 +30,16 @@ def test_a_shipped_model_fits_its_tokenizer(name):
 
 
 @pytest.mark.parametrize(
-    "name, data",
-    [("tinystories", "stories"), ("stories", "stories"), ("translator", "phrases")],
+    "name, data, steps",
+    [
+        ("tinystories", "stories", 12),
+        ("stories", "stories", 36),
+        ("translator", "phrases", 12),
+        ("senses", "senses", 40),
+    ],
 )
-def test_the_command_that_made_it_still_learns(name, data, tmp_path):
-    recipe = pretrained.RECIPES[name](data, steps=12, limit=150)
+def test_the_command_that_made_it_still_learns(name, data, steps, tmp_path):
+    recipe = pretrained.RECIPES[name](data, steps=steps, limit=150)
     history = recipe.run()
     assert history.losses[-1] < history.losses[0] - 0.3
     pretrained.save(recipe.model, recipe.tokenizer, tmp_path / name)
@@ -48,7 +53,7 @@ def test_the_command_that_made_it_still_learns(name, data, tmp_path):
 
 
 def test_tied_matrices_are_still_one_after_loading(tmp_path):
-    recipe = pretrained.stories(limit=20, steps=1)
+    recipe = pretrained.tinystories("stories", limit=40, steps=1)
     assert isinstance(recipe.model, LlamaLM)
     pretrained.save(recipe.model, recipe.tokenizer, tmp_path)
     model, _ = pretrained.load(tmp_path)

@@ -229,6 +229,7 @@ def test_lab_opens_a_browser_only_where_there_is_one(monkeypatch):
 
 # In place of Python: answers as set-up expects, fills .venv at once, and installs for
 # as many seconds as it is told.
+BOOK_PINS = "notebooks/book/requirements.txt"
 STAND_IN = """\
 #!/bin/sh
 case "$*" in
@@ -247,8 +248,9 @@ def clone(tmp_path):
     """The files that set-up reads, and a stand-in for Python."""
     if shutil.which("make") is None:
         pytest.skip("this machine has no make")
-    for name in ("Makefile", "pyproject.toml", "requirements.txt"):
-        shutil.copy(ROOT / name, tmp_path)
+    for name in ("Makefile", "pyproject.toml", "requirements.txt", BOOK_PINS):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "stand-in").write_text(STAND_IN)
     (tmp_path / "stand-in").chmod(0o755)
     return tmp_path
@@ -331,6 +333,23 @@ def test_setup_killed_while_it_installs_begins_again(clone):
     assert len(stamps(clone)) == 1
     left = {path.name for path in (clone / ".venv").iterdir()}
     assert left == {"bin", "whole", *stamps(clone)}
+
+
+def test_a_second_setup_does_not_disturb_the_first(clone):
+    first = subprocess.Popen(
+        ["make", "PYTHON=./stand-in", "setup"],
+        cwd=clone,
+        env={**os.environ, "SECONDS_TO_INSTALL": "3"},
+        stdout=subprocess.DEVNULL,
+    )
+    while not (clone / ".venv" / "half").exists():
+        assert first.poll() is None
+        time.sleep(0.05)
+    second = make(clone, "setup")
+    assert second.returncode != 0 and f"process {first.pid}" in second.stdout
+    assert first.wait() == 0
+    assert (clone / ".venv" / "whole").exists() and len(stamps(clone)) == 1
+    assert "Setting up" not in make(clone, "setup").stdout
 
 
 @pytest.mark.long

@@ -16,8 +16,9 @@ from course_utils.config import (
 )
 from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.recording import record
-from course_utils.views import page
+from course_utils.views import bertviz_offline, page, pieces
 from course_utils.views.explorer import show_attention
+from course_utils.views.neurons import show_neurons
 from tests.hostile import HOSTILE
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
@@ -33,6 +34,7 @@ def shown(monkeypatch):
         outputs.append((data, metadata or {}))
 
     monkeypatch.setattr(page, "display", keep)
+    monkeypatch.setattr(bertviz_offline, "display", keep)
     monkeypatch.setattr(course_utils.plots, "display", keep)
     return outputs
 
@@ -228,10 +230,14 @@ ONE = {"": torch.full((1, HEADS, 3, 3), 1 / 3)}
         ({"": torch.full((1, 1, 3, 3), 2.0)}, {}, "from 0 to 1"),
         ({"a.0": ONE[""], "a.1": ONE[""][:, :1]}, {}, "differ in shape"),
         ({"a.0": ONE[""], "b.0": ONE[""]}, {}, "cannot share a view"),
-        ({"": torch.zeros(1, 1, 161, 161)}, {}, "up to 160 tokens, got 161: cut"),
+        (
+            {"": torch.zeros(1, 1, 161, 161)},
+            {"tokens": words(161)},
+            "up to 160 tokens, got 161: cut",
+        ),
         (
             {f"a.{i}": torch.zeros(1, 16, 128, 128) for i in range(12)},
-            {},
+            {"tokens": words(128)},
             "2,400,000 weights, got 3,145,728: cut the text, or hand in fewer layers",
         ),
     ],
@@ -246,3 +252,119 @@ def test_nonsense_is_named(weights, options, sentence, shown):
 def test_tokens_must_be_a_list():
     with pytest.raises(TypeError, match="tokens must be a list of strings"):
         show_attention(ONE, "abc", title="t")
+
+
+def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
+    model, ids = translator()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    for view in ("head", "head", "model"):
+        bertviz_offline.show_bertviz(
+            seen, words(TARGET), words(SOURCE, "s"), title="A finding.", view=view
+        )
+    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    assert first == second != third
+    for html in (first, third):
+        assert len(set(re.findall(r"bertviz-[0-9a-f]+", html))) == 1
+        assert "require" not in html.split("PYTHON")[0][:2000]
+        assert "cdnjs" not in html
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        names = [part["name"] for part in params["attention"]]
+        assert names == ["Encoder", "Decoder", "Cross"]
+        cross = torch.tensor(params["attention"][2]["attn"], dtype=torch.float64)
+        true = [seen.weights()[f"blocks.{i}.cross_attention"][0] for i in range(LAYERS)]
+        assert (cross - torch.stack(true)).abs().max() < 1e-4
+        assert params["attention"][2]["left_text"] == words(TARGET)
+    assert shown[1][0]["image/png"] and "trust" in shown[0][0]["text/plain"]
+
+
+def test_bertviz_takes_hostile_tokens_as_text(shown):
+    weights = {"": torch.eye(len(HOSTILE))[None, None]}
+    for view in ("head", "model"):
+        bertviz_offline.show_bertviz(weights, HOSTILE, title=HOSTILE[2], view=view)
+        html = shown[-2][0]["text/html"]
+        assert html.count("</script") == 1
+        html.encode("utf-8")
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        assert params["attention"][0]["left_text"] == HOSTILE
+
+
+def test_bertviz_nonsense_is_named():
+    with pytest.raises(ValueError, match="view must be one of head, model, got 'n'"):
+        bertviz_offline.show_bertviz(ONE, ["a", "b", "c"], title="t", view="n")
+    with pytest.raises(ValueError, match="what bertviz"):
+        bertviz_offline.offline("<p>else</p>", "s")
+
+
+@pytest.mark.parametrize("make", [decoder, llama])
+def test_neurons_multiply_and_add_up_to_the_scores(make, shown):
+    model, ids = make()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    show_neurons(seen, words(TARGET), title="A sum of products.", query=2)
+    data = payload(shown[0][0]["text/html"])
+    assert data["shape"] == [LAYERS, HEADS, TARGET, 8 // HEADS]
+    assert data["at"] == [0, 0, 2] and data["scale"] == " / √4"
+    for point in ("queries", "keys"):
+        true = torch.stack(
+            [seen[f"blocks.{i}.attention.attend.{point}"][0] for i in range(LAYERS)]
+        )
+        most = true.abs().amax((-2, -1), keepdim=True)
+        shares = (numbers(data[point]).reshape(data["shape"]) - 120) / 120
+        assert (shares - true / most).abs().max() <= 1 / 239
+    for i in range(LAYERS):
+        name = f"blocks.{i}.attention.attend"
+        products = seen[f"{name}.queries"] @ seen[f"{name}.keys"].mT / 2
+        assert (products - seen[f"{name}.scores"]).abs().max() < 1e-12
+    shape = (LAYERS, HEADS, TARGET, TARGET)
+    scores = torch.tensor(data["scores"]).reshape(shape) / 100
+    true = torch.cat([seen[f"blocks.{i}.attention.attend.scores"] for i in range(3)])
+    assert (scores - true).abs().max() <= 0.00501
+    weights = (numbers(data["weights"]).reshape(shape) - 1).clamp(min=0) / 240
+    assert (weights - torch.cat(list(seen.weights().values()))).abs().max() <= 1 / 479
+
+
+def test_neurons_refuse_what_they_cannot_show(shown):
+    model, ids = translator()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    with pytest.raises(ValueError, match="self-attention alone, it holds"):
+        show_neurons(model_part(seen, "blocks"), words(TARGET), title="t")
+    model, ids = decoder()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    with pytest.raises(ValueError, match="query must be from -5 to 4, got 5"):
+        show_neurons(seen, words(TARGET), title="t", query=5)
+    assert shown == []
+
+
+def model_part(seen, start):
+    """A recording of the layers whose names start so, with equally long texts."""
+    part = type(seen)({name: v for name, v in seen.items() if name.startswith(start)})
+    for name in part:
+        if name.endswith("weights") and part[name].shape[-1] != TARGET:
+            part[name] = part[name][..., :TARGET]
+    return part
+
+
+def test_pieces_show_what_was_computed(shown):
+    torch.manual_seed(0)
+    scores = torch.randn(40, dtype=torch.float64)
+    pieces.show_sampling(scores, words(40), title="One token leads.")
+    data = payload(shown[0][0]["text/html"])
+    best = scores.sort(descending=True)
+    assert data["tokens"] == [f"w{i}" for i in best.indices[:16]]
+    shown_scores = torch.tensor(data["scores"]) / 100
+    assert (shown_scores - (best.values - best.values[0])).abs().max() <= 0.00501
+    pieces.show_scale(title="Wide heads saturate.")
+    pieces.show_rotation(title="A shift is a turn.")
+    pieces.show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
+    for (view, _), (picture, about) in zip(shown[::2], shown[1::2], strict=True):
+        assert about["image/png"]["alt"] in view["text/plain"]
+        assert picture["image/png"] and "sliders" in view["text/plain"]
+    widest = torch.tensor(payload(shown[2][0]["text/html"])["scores"][-1]) / 100
+    assert f"{widest.softmax(0).max():.2f} without" in shown[3][0]["text/plain"]
+    with pytest.raises(ValueError, match="each of 2 tokens, got 40"):
+        pieces.show_sampling(scores, ["a", "b"], title="t")
+    with pytest.raises(ValueError, match="title must say"):
+        pieces.show_query({"a": (1, 0)}, title="")

@@ -3,7 +3,7 @@ Knows nothing of the network, tokenizers or models. Files are never changed."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,17 @@ def read_pairs(path: str | Path) -> list[tuple[str, str]]:
     .parquet: columns source and target, english and non_english, en and es, en and
     vi, or one column `translation` holding such a pair. Raises as `read_texts`.
     """
-    path = _checked(path)
-    if path.suffix == ".txt":
-        raise ValueError(f"{path} holds no pairs: use a .tsv, .jsonl or .parquet file")
-    rows, parse = (_tsv, _cells) if path.suffix == ".tsv" else (_rows, pair_of)
-    pairs = [parse(row, f"{path}, {where}") for where, row in rows(path)]
-    return _not_empty(path, pairs, "pairs")
+    return _two_columns(path, pair_of, "pairs")
+
+
+def read_labelled(path: str | Path) -> list[tuple[str, str]]:
+    """The (text, label) rows of a .tsv, .jsonl or .parquet file, in order.
+
+    .tsv: text and label, no header; further columns are notes. .jsonl and .parquet:
+    columns text or sentence, and label, a name or a number (see `labelled_of`).
+    Raises as `read_texts`.
+    """
+    return _two_columns(path, labelled_of, "labelled texts")
 
 
 def pair_of(row: Any, where: str) -> tuple[str, str]:
@@ -62,6 +67,29 @@ def pair_of(row: Any, where: str) -> tuple[str, str]:
             raise ValueError(f"{where}: {source} and {target} must both be text")
     expected = f"expected the columns {' or '.join(_COLUMNS)}"
     raise ValueError(f"{where}: {expected}, found {_names(row)}")
+
+
+def labelled_of(row: Any, where: str) -> tuple[str, str]:
+    """Text and label of one row; a number becomes its digits, below 0 it is none."""
+    row = row if isinstance(row, dict) else {}
+    text, label = row.get("text", row.get("sentence")), row.get("label")
+    if not isinstance(text, str) or not isinstance(label, str | int):
+        found = ", ".join(row) or "no columns"
+        raise ValueError(
+            f"{where}: expected text or sentence, and label, found {found}"
+        )
+    if isinstance(label, int) and label < 0:
+        raise ValueError(f"{where} has no label: it holds {label}")
+    return text.strip(), str(label)
+
+
+def _two_columns(path: str | Path, read: Callable, what: str) -> list[tuple[str, str]]:
+    path = _checked(path)
+    if path.suffix == ".txt":
+        raise ValueError(f"{path} holds no {what}: use .tsv, .jsonl or .parquet")
+    rows, read = (_tsv, _cells) if path.suffix == ".tsv" else (_rows, read)
+    found = [read(row, f"{path}, {where}") for where, row in rows(path)]
+    return _not_empty(path, found, what)
 
 
 def text_of(row: Any, where: str, column: str) -> str:

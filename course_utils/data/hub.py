@@ -1,5 +1,5 @@
-"""Load texts, sentence pairs and tokenizers by name: an embedded world, a repository
-on the Hugging Face hub, or a file. Knows nothing of tokens, batches or models.
+"""Load texts, sentence pairs, labelled texts and tokenizers by name: an embedded world,
+a repository on the Hugging Face hub, or a file. Knows nothing of batches or models.
 
 The data asked for come back, or an exception does: never other data instead.
 """
@@ -11,9 +11,8 @@ from typing import Any
 
 from course_utils import shapes
 from course_utils.data import files
-from course_utils.data.connection import DataUnavailable, hub_library
-
-__all__ = ["DataUnavailable", "held_out", "load_pairs", "load_texts", "load_tokenizer"]
+from course_utils.data.connection import DataUnavailable as DataUnavailable
+from course_utils.data.connection import hub_library
 
 Source = str | Path
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -67,6 +66,26 @@ def load_pairs(
         return files.read_pairs(source)[:limit]
     rows = _hub_rows(str(source), PAIR_CONFIGS.get(str(source)), split, limit)
     return [files.pair_of(row, f"{source}, row {n}") for n, row in enumerate(rows)]
+
+
+def load_labelled(
+    source: Source, split: str = "train", limit: int | None = None
+) -> list[tuple[str, str]]:
+    """The first `limit` (text, label) rows (all without a limit), in order.
+
+    `source` is "senses" (the embedded world, which needs a limit), "owner/name" on the
+    hub, or a .tsv, .jsonl or .parquet file (see files.read_labelled).
+    Raises as `load_texts`.
+    """
+    if source == "senses":
+        from course_utils.data.senses import labels, usage
+
+        drawn = (usage(index, split) for index in range(_count(source, limit)))
+        return [(one.text, labels()[one.label]) for one in drawn]
+    if _is_file(source, split, limit):
+        return files.read_labelled(source)[:limit]
+    rows = _hub_rows(str(source), None, split, limit)
+    return [files.labelled_of(row, f"{source}, row {n}") for n, row in enumerate(rows)]
 
 
 def load_tokenizer(name: str) -> Any:
@@ -125,7 +144,8 @@ def _check_hub_name(name: str) -> None:
         kinds = ", ".join(files.SUFFIXES)
         raise ValueError(
             f"source={name!r} must be an embedded world ('stories' for texts, "
-            f"'phrases' for pairs), 'owner/name' on the hub, or a file in {kinds}"
+            f"'phrases' for pairs, 'senses' for labelled texts), 'owner/name' on the "
+            f"hub, or a file in {kinds}"
         )
 
 

@@ -16,6 +16,7 @@ import torch
 from IPython.display import display
 
 LEVELS = 240  # so many divisors that the rows 1/2, 1/3, 1/4, … fall on whole levels
+HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
 _SKIPPED = {38, 60, 62, 92, 173, *range(127, 161)}  # & < > \ and what is invisible
 _ALPHABET = np.array([c for c in range(35, 400) if c not in _SKIPPED][:256], "<u4")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8

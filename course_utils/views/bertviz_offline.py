@@ -1,0 +1,100 @@
+"""The views of bertviz with no network: its script, d3 and jQuery stand in the page.
+
+Knows what bertviz writes and which packages bring its libraries: they are read from
+where they are installed when a view is shown. Knows nothing of models.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import bertviz
+from IPython.display import display
+
+from course_utils.views.maps import Maps
+from course_utils.views.page import HINT
+
+VIEWS = {"head": bertviz.head_view, "model": bertviz.model_view}
+LIBRARIES = {
+    "d3": ("mpld3", "js/d3.v5.min.js"),
+    "jquery": ("xstatic.pkg.jquery", "data/jquery.min.js"),
+}
+_PARTS = re.compile(  # a tag that loads require.js, a body, a script that asks for it
+    r"<script src=[^>]*></script>(?P<body>.*?)<script[^>]*>.*?\(\$, d3\) ?\{"
+    r"(?P<start>.*?const params = )(?P<rest>.*)\}\);\s*</script>\s*",
+    re.DOTALL,
+)
+
+
+def show_bertviz(
+    recording: Any,
+    tokens: Iterable[str],
+    source: Iterable[str] | None = None,
+    *,
+    title: str,
+    view: str = "head",
+) -> None:
+    """Show bertviz's head view or model view, and a picture of one map.
+
+    Arguments and errors as in `explorer.show_attention`; view: "head" or "model".
+    The weights of a `transformers` model go in by name: {f"layer.{i}": weights for i,
+    weights in enumerate(outputs.attentions)}, and with an encoder likewise under
+    "encoder.{i}", "decoder.{i}" and "cross.{i}".
+
+    Source: Vig 2019, "A Multiscale Visualization of Attention".
+    """
+    if view not in VIEWS:
+        raise ValueError(f"view must be one of {', '.join(VIEWS)}, got {view!r}")
+    maps = Maps(recording, tokens, source, title)
+    maps.choose("", 0, 0)
+    html = VIEWS[view](**_arguments(maps), html_action="return").data
+    html = offline(html, maps.sentence)
+    display({"text/html": html, "text/plain": f"{maps.sentence} {HINT}"}, raw=True)
+    maps.show_picture()
+
+
+def offline(html: str, sentence: str) -> str:
+    """bertviz's HTML as it needs nothing else; its id is made from what it holds.
+
+    Raises ValueError for HTML that is not what bertviz 1.4 writes.
+    """
+    found, own = _PARTS.fullmatch(html), re.search(r"bertviz-[0-9a-f]{32}", html)
+    if not (found and own):
+        raise ValueError("html must be what bertviz 1.4 returns")
+    params, end = json.JSONDecoder().raw_decode(found["rest"])
+    script = found["rest"][found["rest"].index("\n", end) :]
+    params["root_div_id"] = ""
+    body = found["body"].replace("<select id=", '<select aria-label="choose" id=')
+    content = body.replace(own[0], "") + script + json.dumps(params)
+    mark = f"bertviz-{sha256(content.encode()).hexdigest()[:12]}"
+    data = json.dumps({**params, "root_div_id": mark}, separators=(",", ":"))
+    sources = {
+        name: files(package).joinpath(path).read_text("utf-8")
+        for name, (package, path) in LIBRARIES.items()
+    }
+    frame = files("course_utils.views").joinpath("bertviz.html").read_text("utf-8")
+    return Template(frame).substitute(
+        mark=mark,
+        sentence=escape(sentence),
+        hint=HINT,
+        body=body.replace(own[0], mark).strip(),
+        script=found["start"] + data.replace("<", "\\u003c") + ";" + script,
+        **{name: text.replace("</", "<\\/") for name, text in sources.items()},
+    )
+
+
+def _arguments(maps: Maps) -> dict[str, Any]:
+    """What bertviz calls the maps. Four decimals are the same on every processor."""
+    weights = {
+        name: [layer[None].double().cpu().round(decimals=4) for layer in part.values()]
+        for name, part in maps.parts.items()
+    }
+    if "self" in weights:
+        return {"attention": weights["self"], "tokens": maps.tokens}
+    named = {f"{name}_attention": part for name, part in weights.items()}
+    return {**named, "encoder_tokens": maps.source, "decoder_tokens": maps.tokens}

@@ -1,0 +1,134 @@
+// Small pieces to play with: a few numbers, some sliders, a picture that follows.
+const slider = (bar, name, range, value, changed, shown = (number) => number) => {
+  const label = make(bar, "label", {}, name + " ");
+  const [min, max, step] = range;
+  const input = make(label, "input", { type: "range", min, max, step, value });
+  const number = make(label, "span", {}, shown(value));
+  input.oninput = () => {
+    number.textContent = shown(+input.value);
+    input.setAttribute("aria-valuetext", number.textContent);
+    changed(+input.value);
+  };
+};
+const softmax = (scores) => {
+  const most = Math.max(...scores);
+  const parts = scores.map((score) => Math.exp(score - most));
+  const sum = parts.reduce((a, b) => a + b);
+  return parts.map((part) => part / sum);
+};
+const bars = (table, rows) => {
+  table.replaceChildren();
+  for (const [name, share, kept] of rows) {
+    const line = make(table, "tr", { class: kept ? "" : "cut" });
+    make(make(line, "th", { scope: "row" }), "bdi", {}, visible(name));
+    make(make(line, "td"), "i").style.width = `${(300 * share).toFixed(1)}px`;
+    make(line, "td", {}, kept ? share.toFixed(3) : "cut");
+  }
+};
+const arrow = (svg, kind, angle, length) => {
+  const [x, y] = [Math.cos(angle) * length, -Math.sin(angle) * length];
+  return make(svg, "path", { class: kind, d: `M0 0L${x.toFixed(2)} ${y.toFixed(2)}` });
+};
+const plane = (parent, name) => make(parent, "svg", {
+  width: 300, height: 300, viewBox: "-150 -150 300 300", role: "img", "aria-label": name,
+});
+const pieces = {
+  // Temperature, then top-k, then top-p, on the scores of the next token.
+  sampling: (data, bar, said, side) => {
+    const now = { temperature: 1, k: 50, p: 1 };
+    const scores = data.scores.map((score) => score / 100);
+    const table = make(side, "table");
+    const draw = () => {
+      const shares = softmax(scores.map((score) => score / now.temperature));
+      let kept = 0, mass = 0;
+      while (kept < shares.length && (now.k > 49 || kept < now.k) && mass < now.p)
+        mass += shares[kept++];
+      bars(table, data.tokens.map((token, i) =>
+        [token, i < kept ? shares[i] / mass : shares[i], i < kept]));
+      said.textContent = `${kept} of ${shares.length} tokens stay; before the cut they ` +
+        `had ${mass.toFixed(3)} of the probability.`;
+    };
+    const change = (name) => (value) => { now[name] = value; draw(); };
+    const two = (value) => value.toFixed(2);
+    slider(bar, "temperature", [0.1, 2, 0.05], 1, change("temperature"), two);
+    slider(bar, "top-k", [1, 50, 1], 50, change("k"), (k) => k > 49 ? "all" : k);
+    slider(bar, "top-p", [0.05, 1, 0.05], 1, change("p"), two);
+    draw();
+  },
+  // The same query and keys in more and more dimensions, with and without the scale.
+  scale: (data, bar, said, side) => {
+    const [plain, scaled] = ["no scale", "times 1/√d"].map((name) => {
+      const box = make(side, "div");
+      make(box, "p", {}, name);
+      return make(box, "table");
+    });
+    const draw = (at) => {
+      const d = 2 ** at, scores = data.scores[at].map((score) => score / 100);
+      const rows = (values) =>
+        softmax(values).map((share, i) => ["key " + i, share, true]);
+      bars(plain, rows(scores));
+      bars(scaled, rows(scores.map((score) => score / Math.sqrt(d))));
+      const most = (values) => Math.max(...softmax(values)).toFixed(2);
+      said.textContent = `d = ${d}: the largest weight is ${most(scores)} without the ` +
+        `scale and ${most(scores.map((score) => score / Math.sqrt(d)))} with it.`;
+    };
+    slider(bar, "head width d", [0, data.scores.length - 1, 1], 2, draw, (at) => 2 ** at);
+    draw(2);
+  },
+  // One pair of columns is a hand of a clock; a shift turns it, wherever it stands.
+  rotation: (data, bar, said, side) => {
+    const now = { pair: 1, position: 3, shift: 4 };
+    const svg = plane(side, "blue: the position; orange: the shifted position");
+    const draw = () => {
+      const speed = data.base ** (-2 * now.pair / data.width);
+      svg.replaceChildren();
+      arrow(svg, "query", now.position * speed, 120);
+      arrow(svg, "key", (now.position + now.shift) * speed, 120);
+      const degrees = (angle) => (angle * 180 / Math.PI).toFixed(1) + "°";
+      said.textContent = `Frequency ${speed.toPrecision(3)}: position ${now.position} ` +
+        `stands at ${degrees(now.position * speed)}, the shift turns it by ` +
+        `${degrees(now.shift * speed)}, from any position.`;
+    };
+    const change = (name) => (value) => { now[name] = value; draw(); };
+    slider(bar, "pair", [0, data.width / 2 - 1, 1], 1, change("pair"));
+    slider(bar, "position", [0, 60, 1], 3, change("position"));
+    slider(bar, "shift", [-20, 20, 1], 4, change("shift"));
+    draw();
+  },
+  // A query to turn and stretch among fixed keys, by the mouse or by the sliders.
+  query: (data, bar, said, side) => {
+    const now = { angle: 60, length: 1 };
+    const svg = plane(side, "blue: the query; orange: the keys");
+    const table = make(side, "table");
+    const draw = () => {
+      const turn = now.angle * Math.PI / 180;
+      const scores = data.keys.map(([x, y]) =>
+        now.length * (Math.cos(turn) * x + Math.sin(turn) * y) / Math.SQRT2);
+      svg.replaceChildren();
+      for (const [x, y] of data.keys)
+        arrow(svg, "key", Math.atan2(y, x), 40 * Math.hypot(x, y));
+      arrow(svg, "query", turn, 40 * Math.min(now.length, 3.5));
+      const shares = softmax(scores), best = shares.indexOf(Math.max(...shares));
+      bars(table, shares.map((share, i) => [data.names[i], share, true]));
+      said.textContent = `${quoted(data.names[best])} gets ${shares[best].toFixed(2)}.`;
+    };
+    const change = (name) => (value) => { now[name] = value; draw(); };
+    slider(bar, "angle", [-180, 180, 5], 60, change("angle"), (angle) => angle + "°");
+    slider(bar, "length", [0, 12, 0.25], 1, change("length"));
+    svg.onpointerdown = svg.onpointermove = (event) => {
+      if (!event.buttons) return;
+      const box = svg.getBoundingClientRect();
+      const x = event.clientX - box.left - 150, y = 150 - (event.clientY - box.top);
+      now.angle = Math.atan2(y, x) * 180 / Math.PI;
+      now.length = Math.hypot(x, y) / 40;
+      draw();
+    };
+    draw();
+  },
+};
+const start = (root, data) => {
+  make(root, "p", { class: "title" }, data.title);
+  const bar = make(root, "div", { class: "bar" });
+  const said = make(root, "p", { role: "status" });
+  pieces[data.piece](data, bar, said, make(root, "div", { class: "side" }));
+};
