@@ -3,14 +3,22 @@
 Knows numbers and names only. Knows nothing of layers.
 """
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args, get_origin
 
-from course_utils.shapes import (
-    check_choice,
-    check_divides,
-    check_fraction,
-    check_positive,
-)
+from course_utils import shapes
+
+
+def _check_fields(config: object, *may_be_zero: str) -> None:
+    """Raise ValueError for a whole number below 1 (or 0) and for an unknown choice."""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if item.type is int:
+            least = 0 if item.name in may_be_zero else 1
+            shapes.check_whole(least, **{item.name: value})
+        elif get_origin(item.type) is Literal:
+            shapes.check_choice(item.name, value, get_args(item.type))
 
 
 @dataclass(frozen=True)
@@ -27,23 +35,16 @@ class StackConfig:
     d_ff: int = 512  # the paper's ratio: four times d_model
     max_length: int = 256  # positions; a longer sequence raises
     dropout: float = 0.0  # small models on generated data do not overfit
-    norm: str = "pre"  # trains without care; the paper's own is "post"
-    activation: str = "relu"
-    positions: str = "sinusoidal"
+    norm: Literal["pre", "post"] = (
+        "pre"  # trains without care; the paper's own is "post"
+    )
+    activation: Literal["relu", "gelu"] = "relu"
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
 
     def __post_init__(self):
-        check_positive(
-            d_model=self.d_model,
-            num_heads=self.num_heads,
-            num_layers=self.num_layers,
-            d_ff=self.d_ff,
-            max_length=self.max_length,
-        )
-        check_divides("d_model", self.d_model, "num_heads", self.num_heads)
-        check_fraction(dropout=self.dropout)
-        check_choice("norm", self.norm, ("pre", "post"))
-        check_choice("activation", self.activation, ("relu", "gelu"))
-        check_choice("positions", self.positions, ("sinusoidal", "learned", "none"))
+        _check_fields(self)
+        shapes.check_divides("d_model", self.d_model, "num_heads", self.num_heads)
+        shapes.check_fraction(dropout=self.dropout)
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,11 @@ class ClassifierConfig:
 
     vocab_size: int
     num_classes: int
-    stack: StackConfig = field(default_factory=StackConfig)
+    stack: StackConfig = StackConfig()
     pad_id: int = 0
 
     def __post_init__(self):
-        check_positive(vocab_size=self.vocab_size, num_classes=self.num_classes)
+        _check_fields(self, "pad_id")
 
 
 @dataclass(frozen=True)
@@ -69,35 +70,20 @@ class EncoderDecoderConfig:
 
     source_vocab_size: int
     target_vocab_size: int
-    encoder: StackConfig = field(default_factory=StackConfig)
-    decoder: StackConfig = field(default_factory=StackConfig)
+    encoder: StackConfig = StackConfig()
+    decoder: StackConfig = StackConfig()
     share_weights: bool = False
     pad_id: int = 0
 
     def __post_init__(self):
-        check_positive(
-            source_vocab_size=self.source_vocab_size,
-            target_vocab_size=self.target_vocab_size,
-        )
-        if not 0 <= self.pad_id < min(self.source_vocab_size, self.target_vocab_size):
+        _check_fields(self, "pad_id")
+        sizes = self.source_vocab_size, self.target_vocab_size
+        if self.pad_id >= min(sizes):
             raise ValueError(f"pad_id must lie in both vocabularies, got {self.pad_id}")
-        if not self.share_weights:
-            return
-        if self.source_vocab_size != self.target_vocab_size:
-            raise ValueError(
-                "share_weights needs one vocabulary for both sides, got "
-                f"source_vocab_size={self.source_vocab_size} and "
-                f"target_vocab_size={self.target_vocab_size}"
-            )
-        if self.encoder.d_model != self.decoder.d_model:
-            raise ValueError(
-                "share_weights needs one width for both sides, got encoder.d_model="
-                f"{self.encoder.d_model} and decoder.d_model={self.decoder.d_model}"
-            )
-
-
-def _decoder_stack() -> StackConfig:
-    return StackConfig(activation="gelu", positions="learned")
+        if self.share_weights:
+            shapes.check_equal("with share_weights both vocabulary sizes", *sizes)
+            widths = self.encoder.d_model, self.decoder.d_model
+            shapes.check_equal("with share_weights both stacks' d_model", *widths)
 
 
 @dataclass(frozen=True)
@@ -105,11 +91,11 @@ class DecoderConfig:
     """A decoder-only language model as in Radford et al. 2019 (GPT-2), section 2.3."""
 
     vocab_size: int
-    stack: StackConfig = field(default_factory=_decoder_stack)
+    stack: StackConfig = StackConfig(activation="gelu", positions="learned")
     tied: bool = True  # output projection = embedding: fewer parameters, same loss
 
     def __post_init__(self):
-        check_positive(vocab_size=self.vocab_size)
+        _check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -132,24 +118,15 @@ class LlamaConfig:
     dropout: float = 0.0
 
     def __post_init__(self):
-        check_positive(
-            vocab_size=self.vocab_size,
-            d_model=self.d_model,
-            num_heads=self.num_heads,
-            num_kv_heads=self.num_kv_heads,
-            num_layers=self.num_layers,
-            d_ff=self.d_ff,
-            max_length=self.max_length,
-        )
-        check_divides("d_model", self.d_model, "num_heads", self.num_heads)
-        check_divides("num_heads", self.num_heads, "num_kv_heads", self.num_kv_heads)
-        check_divides("head_dim", self.d_model // self.num_heads, "rotary halves", 2)
-        check_fraction(dropout=self.dropout)
-        if self.rope_base <= 1 or self.norm_eps <= 0:
-            raise ValueError(
-                "rope_base must exceed 1 and norm_eps exceed 0, got "
-                f"rope_base={self.rope_base}, norm_eps={self.norm_eps}"
-            )
+        _check_fields(self)
+        heads = ("num_heads", self.num_heads)
+        shapes.check_divides("d_model", self.d_model, *heads)
+        shapes.check_divides(*heads, "num_kv_heads", self.num_kv_heads)
+        head_dim = self.d_model // self.num_heads
+        shapes.check_divides("head_dim", head_dim, "rotary halves", 2)
+        shapes.check_fraction(dropout=self.dropout)
+        shapes.check_above(1, rope_base=self.rope_base)
+        shapes.check_above(0, norm_eps=self.norm_eps)
 
 
 @dataclass(frozen=True)
@@ -162,30 +139,19 @@ class TrainConfig:
     steps: int
     learning_rate: float = 1e-3
     warmup_steps: int = 100  # Adam's second moment is unreliable at first
-    schedule: str = "cosine"
+    schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
     weight_decay: float = 0.1
     clip_norm: float = 1.0
     label_smoothing: float = 0.0
-    precision: str = "auto"
+    precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
     seed: int = 0
-    optimizer: str = "adamw"
+    optimizer: Literal["adamw", "muon"] = "adamw"
     checkpoint_every: int = 0  # 0: never
 
     def __post_init__(self):
-        check_positive(steps=self.steps)
-        for name in ("warmup_steps", "checkpoint_every", "seed"):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"{name} must not be negative, got {getattr(self, name)}"
-                )
-        if self.learning_rate <= 0 or self.clip_norm <= 0 or self.weight_decay < 0:
-            raise ValueError(
-                "learning_rate and clip_norm must exceed 0 and weight_decay not be "
-                f"negative, got {self.learning_rate}, {self.clip_norm} and "
-                f"{self.weight_decay}"
-            )
-        check_fraction(label_smoothing=self.label_smoothing)
-        check_choice("schedule", self.schedule, ("cosine", "inverse_sqrt", "constant"))
-        precisions = ("auto", "float32", "bfloat16", "float64")
-        check_choice("precision", self.precision, precisions)
-        check_choice("optimizer", self.optimizer, ("adamw", "muon"))
+        _check_fields(self, "warmup_steps", "checkpoint_every", "seed")
+        shapes.check_above(0, learning_rate=self.learning_rate)
+        shapes.check_between(0, math.inf, weight_decay=self.weight_decay)
+        if not self.clip_norm > 0:  # infinity: never clip
+            raise ValueError(f"clip_norm must exceed 0, got {self.clip_norm}")
+        shapes.check_fraction(label_smoothing=self.label_smoothing)

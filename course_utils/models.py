@@ -9,22 +9,20 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from course_utils import config as configs
 from course_utils.attention import KeyValueCache
 from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
-from course_utils.config import (
-    ClassifierConfig,
-    DecoderConfig,
-    EncoderDecoderConfig,
-    LlamaConfig,
-    StackConfig,
-)
 from course_utils.feedforward import RMSNorm
 from course_utils.masks import causal_mask, combine_masks, padding_mask
-from course_utils.positions import make_positions, rotary_table
-from course_utils.shapes import check_ids, check_positive
+from course_utils.positions import check_room, make_positions, rotary_table
+from course_utils.shapes import check_equal, check_ids, check_positive
 
 
-def _final_norm(config: StackConfig) -> nn.Module:
+def _positions(config: configs.StackConfig) -> nn.Module:
+    return make_positions(config.positions, config.d_model, config.max_length)
+
+
+def _final_norm(config: configs.StackConfig) -> nn.Module:
     """A pre-norm stream has not been normed since its last sum; a post-norm one has."""
     return nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
@@ -35,14 +33,12 @@ class Embedding(nn.Module):
     Source: Vaswani et al. 2017, section 3.4 (the factor sqrt(d_model)).
     """
 
-    def __init__(self, vocab_size: int, config: StackConfig):
+    def __init__(self, vocab_size: int, config: configs.StackConfig):
         super().__init__()
         check_positive(vocab_size=vocab_size)
         self.tokens = nn.Embedding(vocab_size, config.d_model)
         nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
-        self.positions = make_positions(
-            config.positions, config.d_model, config.max_length
-        )
+        self.positions = _positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.scale = math.sqrt(config.d_model)
 
@@ -57,13 +53,12 @@ class Encoder(nn.Module):
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def __init__(self, vocab_size: int, config: StackConfig, pad_id: int = 0):
+    def __init__(self, vocab_size: int, config: configs.StackConfig, pad_id: int = 0):
         super().__init__()
         self.vocab_size, self.config, self.pad_id = vocab_size, config, pad_id
         self.embedding = Embedding(vocab_size, config)
-        self.blocks = nn.ModuleList(
-            EncoderBlock(config) for _ in range(config.num_layers)
-        )
+        depth = range(config.num_layers)
+        self.blocks = nn.ModuleList(EncoderBlock(config) for _ in depth)
         self.norm = _final_norm(config)
 
     def forward(
@@ -87,7 +82,7 @@ class Classifier(nn.Module):
     Source: Devlin et al. 2019 (BERT), section 3.2.
     """
 
-    def __init__(self, config: ClassifierConfig):
+    def __init__(self, config: configs.ClassifierConfig):
         super().__init__()
         self.config = config
         self.encoder = Encoder(config.vocab_size, config.stack, config.pad_id)
@@ -116,19 +111,16 @@ class EncoderDecoder(nn.Module):
     Source: Vaswani et al. 2017, figure 1.
     """
 
-    def __init__(self, config: EncoderDecoderConfig):
+    def __init__(self, config: configs.EncoderDecoderConfig):
         super().__init__()
         self.config = config
+        stack, width = config.decoder, config.encoder.d_model
         self.encoder = Encoder(config.source_vocab_size, config.encoder, config.pad_id)
-        self.embedding = Embedding(config.target_vocab_size, config.decoder)
-        self.blocks = nn.ModuleList(
-            DecoderBlock(config.decoder, config.encoder.d_model)
-            for _ in range(config.decoder.num_layers)
-        )
-        self.norm = _final_norm(config.decoder)
-        self.head = nn.Linear(
-            config.decoder.d_model, config.target_vocab_size, bias=False
-        )
+        self.embedding = Embedding(config.target_vocab_size, stack)
+        depth = range(stack.num_layers)
+        self.blocks = nn.ModuleList(DecoderBlock(stack, width) for _ in depth)
+        self.norm = _final_norm(stack)
+        self.head = nn.Linear(stack.d_model, config.target_vocab_size, bias=False)
         if config.share_weights:
             self.encoder.embedding.tokens.weight = self.embedding.tokens.weight
             self.head.weight = self.embedding.tokens.weight
@@ -145,10 +137,8 @@ class EncoderDecoder(nn.Module):
     ) -> Float[Tensor, "b t v"]:
         """Logits of the token after each target position; source tells the padding."""
         check_ids(target, self.config.target_vocab_size, "target")
-        mask = combine_masks(
-            causal_mask(target.shape[1], device=target.device),
-            padding_mask(target, self.config.pad_id),
-        )
+        causal = causal_mask(target.shape[1], device=target.device)
+        mask = combine_masks(causal, padding_mask(target, self.config.pad_id))
         memory_mask = padding_mask(source, self.config.pad_id)
         x = self.embedding(target)
         for block in self.blocks:
@@ -160,11 +150,7 @@ class EncoderDecoder(nn.Module):
     ) -> Float[Tensor, "b t v"]:
         """Teacher forcing: logits for every target position at once."""
         check_ids(source, self.config.source_vocab_size, "source")
-        if source.shape[0] != target.shape[0]:
-            raise ValueError(
-                "source and target must have the same number of rows, "
-                f"got {source.shape[0]} and {target.shape[0]}"
-            )
+        check_equal("the rows of source and target", len(source), len(target))
         return self.decode(target, self.encode(source), source)
 
 
@@ -174,46 +160,19 @@ def _init_decoder(model: nn.Module, num_layers: int) -> None:
         if weight.ndim < 2:
             continue
         writes = name.endswith(("to_output.weight", "narrow.weight", "down.weight"))
-        nn.init.normal_(
-            weight, std=0.02 / math.sqrt(2 * num_layers) if writes else 0.02
-        )
+        shrink = math.sqrt(2 * num_layers) if writes else 1
+        nn.init.normal_(weight, std=0.02 / shrink)
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
 
-def _decoder_mask(mask: Tensor | None, ids: Tensor, start: int) -> Tensor:
-    if mask is not None:
-        return mask
-    return causal_mask(ids.shape[1], start + ids.shape[1], device=ids.device)
-
-
-class DecoderLM(nn.Module):
-    """A decoder-only language model in the GPT-2 style.
-
-    Source: Radford et al. 2019, section 2.3.
-    """
-
-    def __init__(self, config: DecoderConfig):
-        super().__init__()
-        self.config, stack = config, config.stack
-        self.tokens = nn.Embedding(config.vocab_size, stack.d_model)
-        self.positions = make_positions(
-            stack.positions, stack.d_model, stack.max_length
-        )
-        self.dropout = nn.Dropout(stack.dropout)
-        self.blocks = nn.ModuleList(
-            EncoderBlock(stack) for _ in range(stack.num_layers)
-        )
-        self.norm = _final_norm(stack)
-        self.head = nn.Linear(stack.d_model, config.vocab_size, bias=False)
-        if config.tied:
-            self.head.weight = self.tokens.weight
-        _init_decoder(self, stack.num_layers)
+class LanguageModel(nn.Module):
+    """What the two decoder-only models share: the way from ids to logits."""
 
     def new_cache(self) -> KeyValueCache:
         """An empty cache for this model."""
-        return KeyValueCache(self.config.stack.num_layers)
+        return KeyValueCache(len(self.blocks))
 
     def forward(
         self,
@@ -221,34 +180,63 @@ class DecoderLM(nn.Module):
         mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "b t v"]:
-        """Logits of the token after each position.
+        """Logits of the token after each position. Raises ValueError past max_length.
 
         mask: bool, True = may look, in place of the causal mask. cache: ids are then
         the positions that follow the cached ones.
         """
         check_ids(ids, self.config.vocab_size)
         start = 0 if cache is None else cache.length
-        mask = _decoder_mask(mask, ids, start)
-        x = self.dropout(self.positions(self.tokens(ids), start))
-        for i, block in enumerate(self.blocks):
-            x = block(x, mask, None if cache is None else cache.layers[i])
+        stop = start + ids.shape[1]
+        if mask is None:
+            mask = causal_mask(ids.shape[1], stop, device=ids.device)
+        x, *rotary = self.embed(ids, start)
+        layers = [None] * len(self.blocks) if cache is None else cache.layers
+        for block, layer in zip(self.blocks, layers, strict=True):
+            x = block(x, *rotary, mask, layer)
         return self.head(self.norm(x))
 
 
-class LlamaLM(nn.Module):
+class DecoderLM(LanguageModel):
+    """A decoder-only language model in the GPT-2 style.
+
+    Source: Radford et al. 2019, section 2.3.
+    """
+
+    def __init__(self, config: configs.DecoderConfig):
+        super().__init__()
+        self.config, stack = config, config.stack
+        self.tokens = nn.Embedding(config.vocab_size, stack.d_model)
+        self.positions = _positions(stack)
+        self.dropout = nn.Dropout(stack.dropout)
+        depth = range(stack.num_layers)
+        self.blocks = nn.ModuleList(EncoderBlock(stack) for _ in depth)
+        self.norm = _final_norm(stack)
+        self.head = nn.Linear(stack.d_model, config.vocab_size, bias=False)
+        if config.tied:
+            self.head.weight = self.tokens.weight
+        _init_decoder(self, stack.num_layers)
+
+    def embed(
+        self, ids: Int64[Tensor, "b t"], start: int
+    ) -> tuple[Float[Tensor, "b t m"]]:
+        """What the first block reads."""
+        return (self.dropout(self.positions(self.tokens(ids), start)),)
+
+
+class LlamaLM(LanguageModel):
     """A decoder-only language model in the LLaMA style.
 
     Source: Touvron et al. 2023, section 2.2.
     """
 
-    def __init__(self, config: LlamaConfig):
+    def __init__(self, config: configs.LlamaConfig):
         super().__init__()
         self.config = config
         self.tokens = nn.Embedding(config.vocab_size, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(
-            LlamaBlock(config) for _ in range(config.num_layers)
-        )
+        depth = range(config.num_layers)
+        self.blocks = nn.ModuleList(LlamaBlock(config) for _ in depth)
         self.norm = RMSNorm(config.d_model, config.norm_eps)
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=False)
         if config.tied:
@@ -259,29 +247,10 @@ class LlamaLM(nn.Module):
         self.register_buffer("sin", sin, persistent=False)
         _init_decoder(self, config.num_layers)
 
-    def new_cache(self) -> KeyValueCache:
-        """An empty cache for this model."""
-        return KeyValueCache(self.config.num_layers)
-
-    def forward(
-        self,
-        ids: Int64[Tensor, "b t"],
-        mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-    ) -> Float[Tensor, "b t v"]:
-        """Shapes and arguments as in DecoderLM. Raises ValueError past max_length."""
-        check_ids(ids, self.config.vocab_size)
-        start = 0 if cache is None else cache.length
-        stop = start + ids.shape[1]
-        if stop > self.config.max_length:
-            raise ValueError(
-                f"the sequence must fit in max_length={self.config.max_length} "
-                f"positions, got positions {start} to {stop - 1}"
-            )
-        mask = _decoder_mask(mask, ids, start)
-        rotary = self.cos[start:stop], self.sin[start:stop]
-        x = self.dropout(self.tokens(ids))
-        for i, block in enumerate(self.blocks):
-            layer_cache = None if cache is None else cache.layers[i]
-            x = block(x, rotary, mask, layer_cache)
-        return self.head(self.norm(x))
+    def embed(
+        self, ids: Int64[Tensor, "b t"], start: int
+    ) -> tuple[Float[Tensor, "b t m"], tuple[Tensor, Tensor]]:
+        """What the first block reads, and the rotations that every block needs."""
+        check_room(self.config.max_length, start, ids.shape[1])
+        here = slice(start, start + ids.shape[1])
+        return self.dropout(self.tokens(ids)), (self.cos[here], self.sin[here])

@@ -8,42 +8,28 @@ Knows which model was trained on what, and how. Knows nothing of notebooks.
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from course_utils.config import (
-    ClassifierConfig,
-    DecoderConfig,
-    EncoderDecoderConfig,
-    LlamaConfig,
-    StackConfig,
-    TrainConfig,
-)
+from course_utils import config as configs
+from course_utils import models, training
 from course_utils.data.batches import packed_batches, padded_batches, pair_batches
 from course_utils.data.hub import load_pairs, load_texts
 from course_utils.data.labelled import labelled_batches
 from course_utils.data.senses import labels, usage
-from course_utils.models import Classifier, DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
-from course_utils.training import (
-    History,
-    Loss,
-    class_loss,
-    next_token_loss,
-    train,
-    translation_loss,
-)
+from course_utils.training import class_loss, next_token_loss, translation_loss
 
 FOLDER = Path(__file__).parent / "weights"
 KINDS = {
-    "LlamaLM": (LlamaLM, LlamaConfig),
-    "DecoderLM": (DecoderLM, DecoderConfig),
-    "EncoderDecoder": (EncoderDecoder, EncoderDecoderConfig),
-    "Classifier": (Classifier, ClassifierConfig),
+    "LlamaLM": (models.LlamaLM, configs.LlamaConfig),
+    "DecoderLM": (models.DecoderLM, configs.DecoderConfig),
+    "Classifier": (models.Classifier, configs.ClassifierConfig),
+    "EncoderDecoder": (models.EncoderDecoder, configs.EncoderDecoderConfig),
 }
 
 
@@ -54,46 +40,39 @@ class Recipe:
     model: nn.Module
     tokenizer: Tokenizer
     batches: Callable
-    config: TrainConfig
-    loss: Loss = next_token_loss
+    config: configs.TrainConfig
+    loss: Callable = next_token_loss
 
-    def run(self, checkpoints: str | Path | None = None, **watch) -> History:
-        """Train the model; `watch` is handed to `train` (evaluate, evaluate_every)."""
-        return train(
-            self.model,
-            self.batches,
-            self.config,
-            loss=self.loss,
-            checkpoints=checkpoints,
-            **watch,
-        )
+    def run(self, checkpoints: str | Path | None = None, **watch) -> training.History:
+        """Train the model; `watch` is handed to `train` (evaluate, evaluate_every).
+
+        checkpoints: a folder that keeps the state every 200 steps.
+        """
+        config = self.config
+        if checkpoints is not None:
+            config = replace(config, checkpoint_every=200)
+            watch["checkpoints"] = checkpoints
+        return training.train(self.model, self.batches, config, loss=self.loss, **watch)
+
+
+def _muon(steps: int, rate: float = 4e-3, **more: float) -> configs.TrainConfig:
+    return configs.TrainConfig(steps, rate, optimizer="muon", **more)
 
 
 def tinystories(
-    data: str = "roneneldan/TinyStories",
-    steps: int = 3000,
-    limit: int | None = None,
-    checkpoint_every: int = 0,
+    data: str = "roneneldan/TinyStories", steps: int = 3000, limit: int | None = None
 ) -> Recipe:
     """The storyteller: 2.2 million parameters on real TinyStories."""
     texts = load_texts(data, limit=limit)
     tokenizer = train_bpe(texts, 2048)
     torch.manual_seed(0)
-    model = LlamaLM(
-        LlamaConfig(tokenizer.vocab_size, 192, 6, 6, 4, 512, max_length=320)
-    )
+    shape = configs.LlamaConfig(tokenizer.vocab_size, 192, 6, 6, 4, 512, max_length=320)
     batches = packed_batches(tokenizer.encode_all(texts), 8, 320, 0, tokenizer)
-    config = TrainConfig(
-        steps, 4e-3, optimizer="muon", checkpoint_every=checkpoint_every
-    )
-    return Recipe(model, tokenizer, batches, config)
+    return Recipe(models.LlamaLM(shape), tokenizer, batches, _muon(steps))
 
 
 def stories(
-    data: str = "stories",
-    steps: int = 6000,
-    limit: int | None = 20_000,
-    checkpoint_every: int = 0,
+    data: str = "stories", steps: int = 6000, limit: int | None = 20_000
 ) -> Recipe:
     """The story world's own storyteller, whose perfect loss is known.
 
@@ -104,69 +83,47 @@ def stories(
     texts = load_texts(data, limit=limit)
     tokenizer = train_words(texts)
     torch.manual_seed(0)
-    sizes = LlamaConfig(tokenizer.vocab_size, 128, 4, 4, 4, 384, tied=False)
-    model = LlamaLM(sizes)
+    shape = configs.LlamaConfig(tokenizer.vocab_size, 128, 4, 4, 4, 384, tied=False)
+    model = models.LlamaLM(shape)
     nn.init.normal_(model.tokens.weight)
     batches = padded_batches(tokenizer.encode_all(texts), 8, 0, tokenizer, 256)
-    config = TrainConfig(
-        steps, 6e-3, optimizer="muon", checkpoint_every=checkpoint_every
-    )
-    return Recipe(model, tokenizer, batches, config)
+    return Recipe(model, tokenizer, batches, _muon(steps, 6e-3))
 
 
 def translator(
-    data: str = "phrases",
-    steps: int = 2000,
-    limit: int | None = 60_000,
-    checkpoint_every: int = 0,
+    data: str = "phrases", steps: int = 2000, limit: int | None = 60_000
 ) -> Recipe:
     """English to Spanish in the phrase world."""
     pairs = load_pairs(data, limit=limit)
     tokenizer = train_words([text for pair in pairs for text in pair])
     torch.manual_seed(0)
-    stack = StackConfig(128, 4, 3, 512, max_length=48)
-    size = tokenizer.vocab_size
-    model = EncoderDecoder(
-        EncoderDecoderConfig(size, size, stack, stack, share_weights=True)
-    )
+    stack = configs.StackConfig(128, 4, 3, 512, max_length=48)
+    sizes = [tokenizer.vocab_size] * 2
+    shape = configs.EncoderDecoderConfig(*sizes, stack, stack, share_weights=True)
+    model = models.EncoderDecoder(shape)
     ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in pairs]
     batches = pair_batches(ids, 64, 0, tokenizer, max_length=48)
-    config = TrainConfig(
-        steps,
-        4e-3,
-        optimizer="muon",
-        label_smoothing=0.1,
-        checkpoint_every=checkpoint_every,
-    )
+    config = _muon(steps, label_smoothing=0.1)
     return Recipe(model, tokenizer, batches, config, translation_loss)
 
 
-def senses(
-    data: str = "senses",
-    steps: int = 700,
-    limit: int | None = 8000,
-    checkpoint_every: int = 0,
-) -> Recipe:
-    """The sense of a word: an encoder, read at that word; it needs its own world."""
+def senses(data: str = "senses", steps: int = 700, limit: int | None = 8000) -> Recipe:
+    """The sense of a word: an encoder, read at that word; from its own world only."""
     if data != "senses" or limit is None:
         raise ValueError(f"senses needs its world and a limit, got {data!r}, {limit}")
     usages = [usage(index) for index in range(limit)]
     tokenizer = train_words([one.text for one in usages])
     torch.manual_seed(0)
-    stack = StackConfig(64, 4, 2, 128, max_length=32)
-    model = Classifier(ClassifierConfig(tokenizer.vocab_size, len(labels()), stack))
+    stack = configs.StackConfig(64, 4, 2, 128, max_length=32)
+    size = configs.ClassifierConfig(tokenizer.vocab_size, len(labels()), stack)
+    model = models.Classifier(size)
     rows = [(tokenizer.encode(one.text), one.position, one.label) for one in usages]
     batches = labelled_batches(rows, 64, 0, tokenizer.pad_id, max_length=32)
-    config = TrainConfig(steps, 3e-3, checkpoint_every=checkpoint_every)
+    config = configs.TrainConfig(steps, 3e-3)
     return Recipe(model, tokenizer, batches, config, class_loss)
 
 
-RECIPES = {
-    "tinystories": tinystories,
-    "stories": stories,
-    "translator": translator,
-    "senses": senses,
-}
+RECIPES = {one.__name__: one for one in (tinystories, stories, translator, senses)}
 
 
 def save(model: nn.Module, tokenizer: Tokenizer, folder: str | Path) -> None:
@@ -193,14 +150,12 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     """
     folder = FOLDER / name if str(name) in RECIPES else Path(name)
     if not (folder / "config.json").is_file():
-        raise ValueError(
-            f"name must be one of {', '.join(RECIPES)}, or a folder with a saved "
-            f"model; got {str(name)!r}"
-        )
+        known = f"one of {', '.join(RECIPES)}, or a folder with a saved model"
+        raise ValueError(f"name must be {known}; got {str(name)!r}")
     content = json.loads((folder / "config.json").read_text())
     model_class, config_class = KINDS[content["kind"]]
     fields = {
-        key: StackConfig(**value) if isinstance(value, dict) else value
+        key: configs.StackConfig(**value) if isinstance(value, dict) else value
         for key, value in content["config"].items()
     }
     model = model_class(config_class(**fields))
@@ -226,8 +181,7 @@ def main() -> None:
     given = parser.parse_args()
     options = {"data": given.data, "limit": given.limit, "steps": given.steps}
     options = {key: value for key, value in options.items() if value is not None}
-    every = 200 if given.checkpoints else 0
-    recipe = RECIPES[given.name](**options, checkpoint_every=every)
+    recipe = RECIPES[given.name](**options)
     recipe.run(given.checkpoints)
     save(recipe.model, recipe.tokenizer, given.out)
 

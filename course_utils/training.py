@@ -17,22 +17,16 @@ import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
-from torch.optim import Optimizer
 from tqdm import tqdm
 
+from course_utils import optimizers
 from course_utils.checkpoints import load_checkpoint, save_checkpoint
 from course_utils.config import TrainConfig
 from course_utils.machine import find_device, find_precision, is_watched
-from course_utils.optimizers import (
-    build_optimizers,
-    learning_rate_at,
-    set_learning_rate,
-)
-from course_utils.shapes import check_positive
-
-IGNORED = -100  # label of a position that is not counted: padding, a given prompt
+from course_utils.shapes import IGNORED, check_positive, check_whole
 
 Batch = Sequence[Tensor]
+Batches = Callable[[int], Batch]
 Loss = Callable[[nn.Module, Batch, float], Tensor]
 
 
@@ -90,10 +84,7 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float) -> Tensor
 
 
 def mean_loss(
-    model: nn.Module,
-    batches: Callable[[int], Batch],
-    count: int,
-    loss: Loss = next_token_loss,
+    model: nn.Module, batches: Batches, count: int, loss: Loss = next_token_loss
 ) -> float:
     """Mean loss per counted label over the first `count` batches, without smoothing.
 
@@ -104,8 +95,7 @@ def mean_loss(
     device = next(model.parameters()).device
     total, counted = 0.0, 0
     for step in range(count):
-        batch = _checked(batches(step), step)
-        labels = _count_labels(batch, step)
+        batch, labels = _checked(batches(step), step)
         value = loss(model, [x.to(device) for x in batch], 0.0)
         total, counted = total + value.item() * labels, counted + labels
     return total / counted
@@ -113,7 +103,7 @@ def mean_loss(
 
 def train(
     model: nn.Module,
-    batches: Callable[[int], Batch],
+    batches: Batches,
     config: TrainConfig,
     *,
     loss: Loss = next_token_loss,
@@ -173,9 +163,7 @@ class _Run:
         self.device = find_device()
         self.precision, self.dtype = _choose_precision(model, config, self.device)
         model.to(self.device, self.dtype)
-        self.optimizers: list[Optimizer] = build_optimizers(
-            model, config, self.precision
-        )
+        self.optimizers = optimizers.build_optimizers(model, config, self.precision)
         self.history = History()
 
     def autocast(self):
@@ -184,24 +172,23 @@ class _Run:
 
     def step(self, step: int) -> None:
         """One batch, one change of the weights."""
-        torch.manual_seed(_step_seed(self.config.seed, step))
-        batch = _checked(self.batches(step), step)
-        counted = _count_labels(batch, step)
+        seed = np.random.SeedSequence([self.config.seed, step]).generate_state(1)
+        torch.manual_seed(int(seed[0]))
+        batch, counted = _checked(self.batches(step), step)
         self.model.train()
         with self.autocast():
             loss = self.loss(self.model, self.move(batch), self.config.label_smoothing)
         if loss.numel() != 1:
-            raise ValueError(
-                f"loss must return one number, got shape {tuple(loss.shape)}"
-            )
+            came = tuple(loss.shape)
+            raise ValueError(f"loss must return one number, got shape {came}")
         value = _finite(loss.item(), "loss", step)
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
         norm = _finite(norm.item(), "gradient norm", step)
-        rate = learning_rate_at(step + 1, self.config)
-        set_learning_rate(self.optimizers, rate)
+        rate = optimizers.learning_rate_at(step + 1, self.config)
+        optimizers.set_learning_rate(self.optimizers, rate)
         for optimizer in self.optimizers:
             optimizer.step()
         past = self.history
@@ -212,10 +199,8 @@ class _Run:
         past.tokens.append(counted + (past.tokens[-1] if past.tokens else 0))
 
     def move(self, batch: Batch) -> list[Tensor]:
-        return [
-            x.to(self.device, self.dtype if x.is_floating_point() else x.dtype)
-            for x in batch
-        ]
+        kinds = [self.dtype if x.is_floating_point() else x.dtype for x in batch]
+        return [x.to(self.device, kind) for x, kind in zip(batch, kinds, strict=True)]
 
     def measure(self, evaluate: Callable[[nn.Module], float]) -> float:
         self.model.eval()
@@ -227,10 +212,9 @@ class _Run:
         settings = asdict(self.config) | {"precision": self.precision}
         del settings["checkpoint_every"]
         shapes = [f"{n} {tuple(x.shape)}" for n, x in self.model.state_dict().items()]
-        settings["model"] = "\n".join(
-            [*shapes, repr(getattr(self.model, "config", "")), repr(self.model)]
-        )
-        first = _checked(self.batches(0), 0)
+        shapes += [repr(getattr(self.model, "config", "")), repr(self.model)]
+        settings["model"] = "\n".join(shapes)
+        first, _ = _checked(self.batches(0), 0)
         data = b"".join(x.detach().cpu().numpy().tobytes() for x in first)
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
         return {name: str(value) for name, value in settings.items()}
@@ -249,9 +233,7 @@ class _Run:
         self.history = History(**saved["history"])
 
 
-def _choose_precision(
-    model: nn.Module, config: TrainConfig, device: torch.device
-) -> tuple[str, torch.dtype]:
+def _choose_precision(model, config, device) -> tuple[str, torch.dtype]:
     """The precision of the arithmetic, and the type of the weights under it."""
     precision = config.precision
     if precision == "auto":
@@ -260,10 +242,6 @@ def _choose_precision(
     if precision == "float64" and device.type == "mps":
         raise ValueError('precision="float64" needs a CPU or CUDA, MPS has no float64')
     return precision, torch.float64 if precision == "float64" else torch.float32
-
-
-def _step_seed(seed: int, step: int) -> int:
-    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
 
 
 def _is_due(done: int, every: int, steps: int) -> bool:
@@ -279,42 +257,32 @@ def _finite(value: float, name: str, step: int) -> float:
     return value
 
 
-def _checked(batch: object, step: int) -> Batch:
-    """Raise unless the batch is a tuple of tensors with equally many rows, not none."""
-    if not isinstance(batch, (tuple, list)):
-        name = type(batch).__name__
-        raise TypeError(f"batches({step}) must return a tuple of tensors, got {name}")
-    for x in batch:
-        if not isinstance(x, Tensor):
-            name = type(x).__name__
-            raise TypeError(f"batches({step}) must hold tensors only, got {name}")
+def _checked(batch: object, step: int) -> tuple[Batch, int]:
+    """A batch, and how many of its labels count.
+
+    Raises unless it is a tuple of tensors with equally many rows and counted labels.
+    """
+    parts = batch if isinstance(batch, tuple | list) else [None]
+    if not all(isinstance(x, Tensor) for x in parts):
+        kinds = ", ".join(type(x).__name__ for x in parts)
+        came = type(batch).__name__ if parts is not batch else f"one of {kinds}"
+        raise TypeError(f"batches({step}) must return a tuple of tensors, got {came}")
     shapes = [tuple(x.shape) for x in batch]
     rows = {shape[:1] for shape in shapes}
     if len(rows) != 1 or rows == {()} or any(0 in shape for shape in shapes):
-        raise ValueError(
-            f"batches({step}) must return tensors with the same number of rows, at "
-            f"least one, got the shapes {shapes}"
-        )
-    return batch
-
-
-def _count_labels(batch: Batch, step: int) -> int:
-    """How many labels count; raises when none does."""
+        wanted = "tensors with the same number of rows, at least one"
+        raise ValueError(f"batches({step}) must return {wanted}, got shapes {shapes}")
     counted = int((batch[-1] != IGNORED).sum())
     if not counted:
         raise ValueError(f"batches({step}) must hold a label, all are {IGNORED}")
-    return counted
+    return batch, counted
 
 
 def _check_request(config, evaluate, evaluate_every, checkpoints) -> None:
-    if evaluate_every < 0:
-        raise ValueError(f"evaluate_every must not be negative, got {evaluate_every}")
+    check_whole(0, evaluate_every=evaluate_every)
     if evaluate_every and evaluate is None:
         raise ValueError(f"evaluate_every={evaluate_every} needs evaluate, got None")
-    if checkpoints is not None and not config.checkpoint_every:
-        raise ValueError("checkpoints needs config.checkpoint_every above 0, it is 0")
-    if checkpoints is None and config.checkpoint_every:
-        raise ValueError(
-            f"config.checkpoint_every={config.checkpoint_every} needs a folder, "
-            "checkpoints=None names none"
-        )
+    every = config.checkpoint_every
+    if (checkpoints is None) != (every == 0):
+        given = f"checkpoints={checkpoints} and config.checkpoint_every={every}"
+        raise ValueError(f"{given} must be given together or not at all")

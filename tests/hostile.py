@@ -6,7 +6,7 @@ HOSTILE = [
     "</script><script>document.hacked=1</script>",
     "<img src=x onerror=document.hacked=1>",
     "<svg onload=document.hacked=1>",
-    "\"onmouseover=document.hacked=1 x=\"",
+    '"onmouseover=document.hacked=1 x="',
     "' onfocus='document.hacked=1",
     "javascript:document.hacked=1",
     "<!--",

@@ -8,11 +8,11 @@ import torch
 from torch.nn import functional as F
 
 from course_utils.data.batches import (
-    IGNORE_INDEX,
     packed_batches,
     padded_batches,
     pair_batches,
 )
+from course_utils.shapes import IGNORED
 
 SPECIAL = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
 BATCH, LENGTH, SEED = 3, 5, 7
@@ -114,9 +114,9 @@ def test_padded_rows_run_from_bos_to_eos():
             text = content(row_in, SPECIAL.pad_id, SPECIAL.bos_id)
             assert list(text) in TEXTS
             assert content(row_in, SPECIAL.pad_id) == (SPECIAL.bos_id, *text)
-            assert content(row_out, IGNORE_INDEX) == (*text, SPECIAL.eos_id)
+            assert content(row_out, IGNORED) == (*text, SPECIAL.eos_id)
             padding = row_in == SPECIAL.pad_id
-            assert torch.equal(padding, row_out == IGNORE_INDEX)
+            assert torch.equal(padding, row_out == IGNORED)
             assert not padding[: len(text) + 1].any()  # padding stands behind
 
 
@@ -153,14 +153,14 @@ def test_pairs_stay_together_and_are_shifted():
             target = dict(zip(map(tuple, TEXTS), (t for _, t in PAIRS), strict=True))
             expected = target[tuple(source)]
             assert content(target_in, SPECIAL.pad_id) == (SPECIAL.bos_id, *expected)
-            assert content(labels, IGNORE_INDEX) == (*expected, SPECIAL.eos_id)
+            assert content(labels, IGNORED) == (*expected, SPECIAL.eos_id)
 
 
 def test_rows_of_a_batch_have_similar_lengths():
     texts = [[5] * (1 + place % 40) for place in range(40 * 16)]
     batches = padded_batches(texts, 16, SEED, SPECIAL)
     steps = range(batches.steps_per_epoch)
-    share = [(batches(step)[1] == IGNORE_INDEX).float().mean() for step in steps]
+    share = [(batches(step)[1] == IGNORED).float().mean() for step in steps]
     assert sum(share) / len(share) < 0.05
     widths = [batches(step)[0].shape[1] for step in steps]
     assert widths != sorted(widths)  # and yet short ones do not come first
@@ -168,7 +168,7 @@ def test_rows_of_a_batch_have_similar_lengths():
 
 def test_the_loss_leaves_padding_out():
     inputs, labels = padded()(0)
-    assert (labels == IGNORE_INDEX).any()
+    assert (labels == IGNORED).any()
     logits = torch.zeros(*labels.shape, 30_000)
     logits[inputs == SPECIAL.pad_id] = torch.randn(30_000)
     loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
@@ -190,13 +190,25 @@ def test_a_step_that_is_none_is_refused(make, step):
         (lambda: pair_batches([], 2, 0, SPECIAL), "sources is empty"),
         (lambda: padded_batches([[5], []], 1, 0, SPECIAL), r"texts\[1\] holds no"),
         (lambda: pair_batches([([5], [])], 1, 0, SPECIAL), r"targets\[0\] holds no"),
-        (lambda: packed_batches([[5] * 9], 2, 4, 0, SPECIAL), "need at least 12.* 11"),
+        (
+            lambda: packed_batches([[5] * 9], 2, 4, 0, SPECIAL),
+            "tokens .* at least 12, got 11",
+        ),
         (lambda: packed_batches(TEXTS, 0, 4, 0, SPECIAL), "batch_size"),
         (lambda: packed_batches(TEXTS, 2, 0, 0, SPECIAL), "length"),
-        (lambda: padded_batches(TEXTS, 24, 0, SPECIAL), "batch_size=24 .* 23 texts"),
+        (
+            lambda: padded_batches(TEXTS, 24, 0, SPECIAL),
+            "batch_size=24 exceeds 23 rows",
+        ),
         (lambda: padded_batches(TEXTS, 2, -1, SPECIAL), "seed"),
-        (lambda: padded_batches(TEXTS, 2, 0, SPECIAL, 10), "text 8 takes 11 .*=10"),
-        (lambda: pair_batches(PAIRS, 2, 0, SPECIAL, 11), "target 9 takes 12 .*=11"),
+        (
+            lambda: padded_batches(TEXTS, 2, 0, SPECIAL, 10),
+            r"texts\[8\] takes 11 .*=10",
+        ),
+        (
+            lambda: pair_batches(PAIRS, 2, 0, SPECIAL, 11),
+            r"targets\[9\] takes 12 .*=11",
+        ),
     ],
 )
 def test_nonsense_is_named(call, message):

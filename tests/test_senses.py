@@ -110,11 +110,23 @@ def contexts(u):
     clue = "".join(u.tokens[i] for i in u.clues).strip().lower()
     if u.word != "it":
         return u.word, u.side, clue
-    first = min(u.text.find(f" {noun} ") for noun in lexicon()["pronoun"]["first"]
-                if f" {noun} " in u.text)
+    first = min(
+        u.text.find(f" {noun} ")
+        for noun in lexicon()["pronoun"]["first"]
+        if f" {noun} " in u.text
+    )
     words = [token.strip() for token in u.tokens[: u.position]]
-    nouns = [w for w in words if any(w in forms.get("nouns", []) for forms in
-             (lexicon()["pronoun"]["movable"], lexicon()["pronoun"]["crossed"]))]
+    nouns = [
+        w
+        for w in words
+        if any(
+            w in forms.get("nouns", [])
+            for forms in (
+                lexicon()["pronoun"]["movable"],
+                lexicon()["pronoun"]["crossed"],
+            )
+        )
+    ]
     animal = [w for w in words if w in lexicon()["pronoun"]["first"]]
     order = first < u.text.find(f" {nouns[0]} ")
     meant = animal[0] if order == (u.sense == "first") else nouns[0]

@@ -33,8 +33,8 @@ from course_utils.optimizers import (
     orthogonalize,
     parameter_groups,
 )
+from course_utils.shapes import IGNORED
 from course_utils.training import (
-    IGNORED,
     History,
     label_loss,
     mean_loss,
@@ -594,19 +594,25 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_alone():
 ids = torch.ones(2, 3, dtype=torch.int64)
 REFUSED = {
     "batches(0) must return a tuple of tensors, got Tensor": {"batches": lambda s: ids},
-    "batches(0) must hold tensors only, got list": {"batches": lambda s: (ids, [1])},
-    "at least one, got the shapes [(0, 3), (0, 3)]": {
+    "batches(0) must return a tuple of tensors, got one of Tensor, list": {
+        "batches": lambda s: (ids, [1])
+    },
+    "at least one, got shapes [(0, 3), (0, 3)]": {
         "batches": lambda s: (ids[:0], ids[:0])
     },
-    "same number of rows, at least one, got the shapes []": {"batches": lambda s: ()},
-    "got the shapes [(2, 3), (1, 3)]": {"batches": lambda s: (ids, ids[:1])},
+    "same number of rows, at least one, got shapes []": {"batches": lambda s: ()},
+    "got shapes [(2, 3), (1, 3)]": {"batches": lambda s: (ids, ids[:1])},
     "batches(0) must hold a label, all are -100": {
         "batches": lambda s: (ids, torch.full_like(ids, IGNORED))
     },
-    "evaluate_every must not be negative, got -1": {"evaluate_every": -1},
+    "evaluate_every must be a whole number of at least 0, got -1": {
+        "evaluate_every": -1
+    },
     "evaluate_every=5 needs evaluate, got None": {"evaluate_every": 5},
-    "checkpoints needs config.checkpoint_every above 0": {"checkpoints": "x"},
-    "config.checkpoint_every=3 needs a folder": {
+    "checkpoints=x and config.checkpoint_every=0 must be given together": {
+        "checkpoints": "x"
+    },
+    "checkpoints=None and config.checkpoint_every=3 must be given together": {
         "config": replace(CONFIG, checkpoint_every=3)
     },
     "model must have a trainable parameter": {

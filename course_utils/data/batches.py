@@ -7,7 +7,7 @@ epoch has its own order, drawn from (seed, epoch). Iterating over the object ins
 yields everything exactly once, in the order given: what an evaluation needs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -16,10 +16,8 @@ from jaxtyping import Int64
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.shapes import check_positive
+from course_utils.shapes import IGNORED, check_positive, check_whole
 
-# The label of a padded position; cross_entropy leaves it out by default.
-IGNORE_INDEX = -100
 # Texts are sorted by length within pools of this many batches, then cut: little
 # padding, and yet each epoch brings other neighbors together.
 POOL_BATCHES = 50
@@ -57,7 +55,8 @@ class PackedBatches:
         self.steps_per_epoch = self.num_windows // batch
 
     def __call__(self, step: int) -> Language:
-        epoch, place = divmod(_checked_step(step), self.steps_per_epoch)
+        check_whole(0, step=step)
+        epoch, place = divmod(step, self.steps_per_epoch)
         draw = np.random.default_rng([self.seed, epoch])
         offset = int(draw.integers(self.length))
         windows = draw.permutation(self.num_windows)
@@ -80,17 +79,33 @@ class PackedBatches:
 
 
 class RowBatches:
-    """What PaddedBatches and PairBatches share: an epoch deals every row once, each
-    batch of rows of similar length; what fills no whole batch waits for another
-    epoch."""
+    """One text or pair per row, from its very beginning.
 
-    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int):
+    An epoch deals every row once, each batch of rows of similar length; what fills no
+    whole batch waits for another epoch. `rows(indices)` is the batch of these rows.
+    Raises ValueError for a batch_size above the number of rows.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        batch_size: int,
+        seed: int,
+        rows: Callable | None = None,
+    ):
+        check_positive(batch_size=batch_size)
+        check_whole(0, seed=seed)
+        if batch_size > len(lengths):
+            raise ValueError(f"batch_size={batch_size} exceeds {len(lengths)} rows")
         self.batch_size, self.seed = batch_size, seed
+        if rows is not None:  # without it a subclass has a method of this name
+            self.rows = rows
         self.steps_per_epoch = len(lengths) // batch_size
         self._lengths = np.array(lengths)
 
     def __call__(self, step: int) -> tuple[Tensor, ...]:
-        epoch, place = divmod(_checked_step(step), self.steps_per_epoch)
+        check_whole(0, step=step)
+        epoch, place = divmod(step, self.steps_per_epoch)
         draw = np.random.default_rng([self.seed, epoch])
         order = draw.permutation(len(self._lengths))
         order = order[: self.steps_per_epoch * self.batch_size]
@@ -108,53 +123,6 @@ class RowBatches:
         for start in range(0, count, self.batch_size):
             yield self.rows(range(start, min(start + self.batch_size, count)))
 
-    def rows(self, indices: Sequence[int]) -> tuple[Tensor, ...]:
-        """The batch made of exactly these rows."""
-        raise NotImplementedError
-
-
-class PaddedBatches(RowBatches):
-    """One text per row, from its very beginning.
-
-    `batches(step)` -> (inputs, labels), both "b t" with t = longest text + 1:
-    inputs are bos + text, then pad; labels are text + eos, then IGNORE_INDEX.
-    """
-
-    def __init__(self, texts: Ids, batch_size: int, seed: int, special: SpecialIds):
-        super().__init__([len(text) for text in texts], batch_size, seed)
-        self.texts, self.special = texts, special
-
-    def rows(self, indices: Sequence[int]) -> Language:
-        return _shifted([self.texts[index] for index in indices], self.special)
-
-
-class PairBatches(RowBatches):
-    """One pair of source and target per row.
-
-    `batches(step)` -> (source "b s", target_in "b t", labels "b t"): source is
-    padded with pad; target_in is bos + target, then pad; labels are target + eos,
-    then IGNORE_INDEX.
-    """
-
-    def __init__(
-        self,
-        sources: Ids,
-        targets: Ids,
-        batch_size: int,
-        seed: int,
-        special: SpecialIds,
-    ):
-        pairs = zip(sources, targets, strict=True)
-        lengths = [len(source) + len(target) for source, target in pairs]
-        super().__init__(lengths, batch_size, seed)
-        self.sources, self.targets, self.special = sources, targets, special
-
-    def rows(self, indices: Sequence[int]) -> Translation:
-        sources = [self.sources[index] for index in indices]
-        targets = [self.targets[index] for index in indices]
-        padded = _padded(sources, self.special.pad_id)
-        return padded, *_shifted(targets, self.special)
-
 
 def packed_batches(
     texts: Rows, batch_size: int, length: int, seed: int, special: SpecialIds
@@ -165,17 +133,15 @@ def packed_batches(
     stream too short for a single batch.
     """
     check_positive(batch_size=batch_size, length=length)
+    check_whole(0, seed=seed)
     eos = torch.tensor([special.eos_id])
     pieces = [eos]
     for text in _tensors(texts, "texts"):
         pieces += [text, eos]
-    batches = PackedBatches(torch.cat(pieces), batch_size, length, _checked_seed(seed))
-    if batches.steps_per_epoch < 1:
-        raise ValueError(
-            f"batch_size={batch_size} windows of length={length} need at least "
-            f"{(batch_size + 1) * length} tokens, the texts hold {len(batches.stream)}"
-        )
-    return batches
+    stream = torch.cat(pieces)
+    needed = (batch_size + 1) * length  # or an epoch would hold no whole batch
+    check_whole(needed, **{"number of tokens in texts": len(stream)})
+    return PackedBatches(stream, batch_size, length, seed)
 
 
 def padded_batches(
@@ -184,17 +150,21 @@ def padded_batches(
     seed: int,
     special: SpecialIds,
     max_length: int | None = None,
-) -> PaddedBatches:
-    """Batches of whole texts for a decoder-only model (see PaddedBatches).
+) -> RowBatches:
+    """Batches of whole texts for a decoder-only model (see RowBatches).
 
+    `batches(step)` -> (inputs, labels), both "b t" with t = longest text + 1:
+    inputs are bos + text, then pad; labels are text + eos, then IGNORED.
     Raises ValueError for no texts, an empty text, batch_size above the number of
     texts, or a text that with its bos does not fit into max_length positions.
     """
     _check_special(special)
-    ids = _tensors(texts, "texts")
-    _check_fit(ids, "text", 1, max_length)
-    _check_enough(batch_size, len(ids), "texts")
-    return PaddedBatches(ids, batch_size, _checked_seed(seed), special)
+    ids = _tensors(texts, "texts", 1, max_length)
+
+    def rows(indices: Sequence[int]) -> Language:
+        return _shifted([ids[index] for index in indices], special)
+
+    return RowBatches([len(text) for text in ids], batch_size, seed, rows)
 
 
 def pair_batches(
@@ -203,9 +173,12 @@ def pair_batches(
     seed: int,
     special: SpecialIds,
     max_length: int | None = None,
-) -> PairBatches:
-    """Batches of (source ids, target ids) for an encoder-decoder (see PairBatches).
+) -> RowBatches:
+    """Batches of (source ids, target ids) for an encoder-decoder (see RowBatches).
 
+    `batches(step)` -> (source "b s", target_in "b t", labels "b t"): source is
+    padded with pad; target_in is bos + target, then pad; labels are target + eos,
+    then IGNORED.
     Raises ValueError for no pairs, an empty side, batch_size above the number of
     pairs, or a side (the target with its bos) longer than max_length positions.
     """
@@ -213,12 +186,15 @@ def pair_batches(
     for index, pair in enumerate(pairs):
         if len(pair) != 2:
             raise ValueError(f"pairs[{index}] must be (source, target), not {pair!r}")
-    sources = _tensors([source for source, _ in pairs], "sources")
-    targets = _tensors([target for _, target in pairs], "targets")
-    _check_fit(sources, "source", 0, max_length)
-    _check_fit(targets, "target", 1, max_length)
-    _check_enough(batch_size, len(pairs), "pairs")
-    return PairBatches(sources, targets, batch_size, _checked_seed(seed), special)
+    sources = _tensors([source for source, _ in pairs], "sources", 0, max_length)
+    targets = _tensors([target for _, target in pairs], "targets", 1, max_length)
+
+    def rows(indices: Sequence[int]) -> Translation:
+        source = _padded([sources[index] for index in indices], special.pad_id)
+        return source, *_shifted([targets[index] for index in indices], special)
+
+    lengths = [len(s) + len(t) for s, t in zip(sources, targets, strict=True)]
+    return RowBatches(lengths, batch_size, seed, rows)
 
 
 def _padded(rows: Ids, filler: int) -> Int64[Tensor, "b t"]:
@@ -228,35 +204,27 @@ def _padded(rows: Ids, filler: int) -> Int64[Tensor, "b t"]:
 def _shifted(rows: Ids, special: SpecialIds) -> Language:
     bos, eos = torch.tensor([special.bos_id]), torch.tensor([special.eos_id])
     inputs = _padded([torch.cat([bos, row]) for row in rows], special.pad_id)
-    return inputs, _padded([torch.cat([row, eos]) for row in rows], IGNORE_INDEX)
+    return inputs, _padded([torch.cat([row, eos]) for row in rows], IGNORED)
 
 
-def _tensors(rows: Rows, name: str) -> Ids:
+def _tensors(
+    rows: Rows, name: str, added: int = 0, max_length: int | None = None
+) -> Ids:
+    """One tensor per row; raises when a row and `added` tokens exceed max_length."""
     if not len(rows):
         raise ValueError(f"{name} is empty: there is nothing to make batches of")
     tensors = []
     for index, row in enumerate(rows):
-        if isinstance(row, str):
-            raise TypeError(f"{name}[{index}] must hold token ids, not text")
-        ids = torch.as_tensor(row)
-        if not len(ids):
+        if not len(row):
             raise ValueError(f"{name}[{index}] holds no tokens")
-        if ids.dtype != torch.int64:
-            raise TypeError(f"{name}[{index}] must hold integers, not {ids.dtype}")
-        tensors.append(ids)
+        kind = str if isinstance(row, str) else torch.as_tensor(row).dtype
+        if kind != torch.int64:
+            raise TypeError(f"{name}[{index}] must hold whole numbers, not {kind}")
+        if max_length is not None and len(row) + added > max_length:
+            takes = f"{name}[{index}] takes {len(row) + added} positions"
+            raise ValueError(f"{takes}, more than max_length={max_length}")
+        tensors.append(torch.as_tensor(row))
     return tensors
-
-
-def _checked_step(step: int) -> int:
-    if not isinstance(step, int) or step < 0:
-        raise ValueError(f"step must be a whole number of at least 0, got {step!r}")
-    return step
-
-
-def _checked_seed(seed: int) -> int:
-    if not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
-    return seed
 
 
 def _check_special(special: SpecialIds) -> None:
@@ -265,18 +233,3 @@ def _check_special(special: SpecialIds) -> None:
             f"pad_id and eos_id are both {special.eos_id}: padding needs its own "
             "token, or the model never learns to stop"
         )
-
-
-def _check_fit(rows: Ids, what: str, added: int, max_length: int | None) -> None:
-    for index, row in enumerate(rows):
-        if max_length is not None and len(row) + added > max_length:
-            raise ValueError(
-                f"{what} {index} takes {len(row) + added} positions, more than "
-                f"max_length={max_length}"
-            )
-
-
-def _check_enough(batch_size: int, count: int, name: str) -> None:
-    check_positive(batch_size=batch_size)
-    if batch_size > count:
-        raise ValueError(f"batch_size={batch_size} is more than the {count} {name}")

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from course_utils.shapes import check_choice
+
 STORY_END = "<|endoftext|>"
 SUFFIXES = (".txt", ".jsonl", ".parquet", ".tsv")
 # What the two sides of a pair are called, in the order they are looked for.
-PAIR_COLUMNS = (
-    ("source", "target"),
-    ("english", "non_english"),
-    ("en", "es"),
-    ("en", "vi"),
-)
+_COLUMNS = ("source/target", "english/non_english", "en/es", "en/vi")
+PAIR_COLUMNS = [tuple(names.split("/")) for names in _COLUMNS]
 
 Row = tuple[str, Any]  # where it stands ("line 7"), what stands there
 
@@ -34,7 +32,7 @@ def read_texts(path: str | Path, column: str = "text") -> list[str]:
         texts = _split_texts(_decoded(path))
     else:
         rows = _named_tsv(path) if path.suffix == ".tsv" else _rows(path)
-        texts = [_field(path, where, row, column) for where, row in rows]
+        texts = [text_of(row, f"{path}, {where}", column) for where, row in rows]
     return _not_empty(path, texts, "texts")
 
 
@@ -67,9 +65,8 @@ def pair_of(row: Any, where: str) -> tuple[str, str]:
             if isinstance(row[source], str) and isinstance(row[target], str):
                 return row[source], row[target]
             raise ValueError(f"{where}: {source} and {target} must both be text")
-    found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-    expected = " or ".join(f"{source}/{target}" for source, target in PAIR_COLUMNS)
-    raise ValueError(f"{where}: expected the columns {expected}, found {found}")
+    expected = f"expected the columns {' or '.join(_COLUMNS)}"
+    raise ValueError(f"{where}: {expected}, found {_names(row)}")
 
 
 def labelled_of(row: Any, where: str) -> tuple[str, str]:
@@ -78,32 +75,40 @@ def labelled_of(row: Any, where: str) -> tuple[str, str]:
     text, label = row.get("text", row.get("sentence")), row.get("label")
     if not isinstance(text, str) or not isinstance(label, str | int):
         found = ", ".join(row) or "no columns"
-        raise ValueError(f"{where}: expected text or sentence and label, found {found}")
+        raise ValueError(
+            f"{where}: expected text or sentence, and label, found {found}"
+        )
     if isinstance(label, int) and label < 0:
         raise ValueError(f"{where} has no label: it holds {label}")
     return text.strip(), str(label)
 
 
-def _two_columns(
-    path: str | Path, read: Callable[[Any, str], tuple[str, str]], what: str
-) -> list[tuple[str, str]]:
+def _two_columns(path: str | Path, read: Callable, what: str) -> list[tuple[str, str]]:
     path = _checked(path)
     if path.suffix == ".txt":
-        raise ValueError(
-            f"{path} holds no {what}: use a .tsv, .jsonl or .parquet file"
-        )
-    if path.suffix == ".tsv":
-        rows = [_tsv_pair(path, where, row) for where, row in _tsv(path)]
-    else:
-        rows = [read(row, f"{path}, {where}") for where, row in _rows(path)]
-    return _not_empty(path, rows, what)
+        raise ValueError(f"{path} holds no {what}: use .tsv, .jsonl or .parquet")
+    rows, read = (_tsv, _cells) if path.suffix == ".tsv" else (_rows, read)
+    found = [read(row, f"{path}, {where}") for where, row in rows(path)]
+    return _not_empty(path, found, what)
+
+
+def text_of(row: Any, where: str, column: str) -> str:
+    """The text in one column of a row."""
+    if not isinstance(row, dict) or column not in row:
+        raise ValueError(f"{where}: no column {column!r}, found {_names(row)}")
+    if not isinstance(row[column], str):
+        kind = type(row[column]).__name__
+        raise ValueError(f"{where}: {column} must be text, not {kind}")
+    return row[column]
+
+
+def _names(row: Any) -> str:
+    return ", ".join(row) if isinstance(row, dict) else type(row).__name__
 
 
 def _checked(path: str | Path) -> Path:
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        raise ValueError(f"{path} must end in one of {known}, not {path.suffix!r}")
+    check_choice(f"the end of {path}", path.suffix, SUFFIXES)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     if path.stat().st_size == 0:
@@ -117,10 +122,8 @@ def _decoded(path: Path) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8 text: byte {error.start} is "
-            f"0x{data[error.start]:02x}; save the file as UTF-8 first"
-        ) from None
+        stray = f"byte {error.start} is 0x{data[error.start]:02x}"
+        raise ValueError(f"{path} is not UTF-8 text: {stray}; save it so") from None
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
@@ -130,20 +133,22 @@ def _split_texts(text: str) -> list[str]:
     return [part.strip() for part in border.split(text) if part.strip()]
 
 
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(_decoded(path).split("\n"), start=1):
+        if line.strip():
+            yield f"line {number}", line
+
+
 def _rows(path: Path) -> Iterator[Row]:
     return _parquet(path) if path.suffix == ".parquet" else _jsonl(path)
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
-    for number, line in enumerate(_decoded(path).split("\n"), start=1):
-        if not line.strip():
-            continue
+    for where, line in _lines(path):
         try:
-            yield f"line {number}", json.loads(line)
+            yield where, json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path}, line {number} is not JSON: {error.msg}"
-            ) from None
+            raise ValueError(f"{path}, {where} is not JSON: {error.msg}") from None
 
 
 def _parquet(path: Path) -> Iterator[Row]:
@@ -160,18 +165,15 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def _tsv(path: Path) -> Iterator[tuple[str, list[str]]]:
-    for number, line in enumerate(_decoded(path).split("\n"), start=1):
-        if line.strip():
-            yield f"line {number}", line.split("\t")
+    return ((where, line.split("\t")) for where, line in _lines(path))
 
 
-def _tsv_pair(path: Path, where: str, cells: list[str]) -> tuple[str, str]:
-    if len(cells) < 2 or not cells[0].strip() or not cells[1].strip():
-        raise ValueError(
-            f"{path}, {where} must hold two sentences with a tab between, "
-            f"found {cells[0][:40]!r} alone"
-        )
-    return cells[0].strip(), cells[1].strip()
+def _cells(cells: list[str], where: str) -> tuple[str, str]:
+    source, target, *_ = (cell.strip() for cell in [*cells, ""])
+    if source and target:
+        return source, target
+    found = f"found {cells[0][:40]!r} alone"
+    raise ValueError(f"{where} must hold two sentences with a tab between, {found}")
 
 
 def _named_tsv(path: Path) -> Iterator[Row]:
@@ -179,16 +181,6 @@ def _named_tsv(path: Path) -> Iterator[Row]:
     _, names = next(lines, ("", []))
     for where, cells in lines:
         yield where, dict(zip(names, cells, strict=False))  # a short line lacks fields
-
-
-def _field(path: Path, where: str, row: Any, column: str) -> str:
-    if not isinstance(row, dict) or column not in row:
-        found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-        raise ValueError(f"{path}, {where}: no column {column!r}, found {found}")
-    if not isinstance(row[column], str):
-        kind = type(row[column]).__name__
-        raise ValueError(f"{path}, {where}: {column} must be text, not {kind}")
-    return row[column]
 
 
 def _not_empty(path: Path, items: list, what: str) -> list:

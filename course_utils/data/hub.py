@@ -9,18 +9,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from course_utils import shapes
 from course_utils.data import files
-from course_utils.data.connection import DataUnavailable, hub_library
+from course_utils.data.connection import DataUnavailable as DataUnavailable
+from course_utils.data.connection import hub_library
 
-__all__ = [
-    "DataUnavailable",
-    "held_out",
-    "load_labelled",
-    "load_pairs",
-    "load_texts",
-    "load_tokenizer",
-]
-
+Source = str | Path
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 # The configuration of a hub pair set that holds several languages.
 PAIR_CONFIGS = {
@@ -32,10 +26,7 @@ STORY_STARTS = {"train": 0, "validation": 10**9, "test": 2 * 10**9}
 
 
 def load_texts(
-    source: str | Path,
-    split: str = "train",
-    limit: int | None = None,
-    column: str = "text",
+    source: Source, split: str = "train", limit: int | None = None, column: str = "text"
 ) -> list[str]:
     """The first `limit` texts of a source (all of them without a limit), in order.
 
@@ -44,21 +35,21 @@ def load_texts(
     has no split but "train". With a limit, only that part is fetched from the hub.
     Raises DataUnavailable, or ValueError naming what is wrong with the request.
     """
-    _check_limit(limit)
     if source == "stories":
         from course_utils.data.stories import story
 
-        start = _story_start(split)
-        return [story(start + index).text for index in range(_finite(source, limit))]
-    if _is_file(source):
-        _check_file_split(source, split)
+        shapes.check_choice("split", split, tuple(STORY_STARTS))
+        start, count = STORY_STARTS[split], _count(source, limit)
+        return [story(start + index).text for index in range(count)]
+    if _is_file(source, split, limit):
         return files.read_texts(source, column)[:limit]
     rows = _hub_rows(str(source), None, split, limit)
-    return [_text(row, column, f"{source}, row {n}") for n, row in enumerate(rows)]
+    places = (f"{source}, row {n}" for n in range(len(rows)))
+    return [files.text_of(*one, column) for one in zip(rows, places, strict=True)]
 
 
 def load_pairs(
-    source: str | Path, split: str = "train", limit: int | None = None
+    source: Source, split: str = "train", limit: int | None = None
 ) -> list[tuple[str, str]]:
     """The first `limit` (source, target) sentences (all without a limit), in order.
 
@@ -66,21 +57,19 @@ def load_pairs(
     the hub, or a .tsv, .jsonl or .parquet file (see files.read_pairs).
     Raises as `load_texts`.
     """
-    _check_limit(limit)
     if source == "phrases":
         from course_utils.data.phrases import pair
 
-        drawn = (pair(index, split) for index in range(_finite(source, limit)))
+        drawn = (pair(index, split) for index in range(_count(source, limit)))
         return [(one.source, one.target) for one in drawn]
-    if _is_file(source):
-        _check_file_split(source, split)
+    if _is_file(source, split, limit):
         return files.read_pairs(source)[:limit]
     rows = _hub_rows(str(source), PAIR_CONFIGS.get(str(source)), split, limit)
     return [files.pair_of(row, f"{source}, row {n}") for n, row in enumerate(rows)]
 
 
 def load_labelled(
-    source: str | Path, split: str = "train", limit: int | None = None
+    source: Source, split: str = "train", limit: int | None = None
 ) -> list[tuple[str, str]]:
     """The first `limit` (text, label) rows (all without a limit), in order.
 
@@ -88,14 +77,12 @@ def load_labelled(
     hub, or a .tsv, .jsonl or .parquet file (see files.read_labelled).
     Raises as `load_texts`.
     """
-    _check_limit(limit)
     if source == "senses":
         from course_utils.data.senses import labels, usage
 
-        drawn = (usage(index, split) for index in range(_finite(source, limit)))
+        drawn = (usage(index, split) for index in range(_count(source, limit)))
         return [(one.text, labels()[one.label]) for one in drawn]
-    if _is_file(source):
-        _check_file_split(source, split)
+    if _is_file(source, split, limit):
         return files.read_labelled(source)[:limit]
     rows = _hub_rows(str(source), None, split, limit)
     return [files.labelled_of(row, f"{source}, row {n}") for n, row in enumerate(rows)]
@@ -122,16 +109,14 @@ def held_out(sentence: str, share: float = 0.02) -> bool:
     Upper case and white space make no difference. Raises ValueError unless
     0 < share < 1.
     """
-    if not 0 < share < 1:
-        raise ValueError(f"share={share} must lie between 0 and 1")
+    shapes.check_above(0, share=share)
+    shapes.check_fraction(share=share)
     words = " ".join(sentence.casefold().split())
     digest = hashlib.sha256(words.encode()).digest()
     return int.from_bytes(digest[:8], "big") < share * 2**64
 
 
-def _hub_rows(
-    name: str, config: str | None, split: str, limit: int | None
-) -> list[dict]:
+def _hub_rows(name: str, config: str | None, split: str, limit: int | None) -> list:
     """Rows of a data set. With a limit they are streamed: a slice of the split would
     first download the whole of it. Streams leave no cache; offline, a slice of what
     an earlier call without a limit has cached serves."""
@@ -144,15 +129,14 @@ def _hub_rows(
         return datasets.load_dataset(name, config, split=part).to_list()
 
 
-def _is_file(source: str | Path) -> bool:
-    return isinstance(source, Path) or Path(source).suffix in files.SUFFIXES
-
-
-def _check_file_split(source: str | Path, split: str) -> None:
+def _is_file(source: Source, split: str, limit: int | None) -> bool:
+    if limit is not None:
+        shapes.check_positive(limit=limit)
+    if not isinstance(source, Path) and Path(source).suffix not in files.SUFFIXES:
+        return False
     if split != "train":
-        raise ValueError(
-            f"{source} is one file and has no split {split!r}, only 'train'"
-        )
+        raise ValueError(f"split of one file must be 'train', got {split!r}: {source}")
+    return True
 
 
 def _check_hub_name(name: str) -> None:
@@ -165,25 +149,8 @@ def _check_hub_name(name: str) -> None:
         )
 
 
-def _check_limit(limit: int | None) -> None:
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise ValueError(f"limit must be a whole number of at least 1, got {limit!r}")
-
-
-def _finite(source: str | Path, limit: int | None) -> int:
+def _count(source: Source, limit: int | None) -> int:
     if limit is None:
         raise ValueError(f"the world {source!r} has no end: say how many with limit=")
+    shapes.check_positive(limit=limit)
     return limit
-
-
-def _story_start(split: str) -> int:
-    if split not in STORY_STARTS:
-        known = ", ".join(STORY_STARTS)
-        raise ValueError(f"split={split!r} must be one of {known}")
-    return STORY_STARTS[split]
-
-
-def _text(row: dict, column: str, where: str) -> str:
-    if not isinstance(row.get(column), str):
-        raise ValueError(f"{where}: no text in column {column!r}, found {list(row)}")
-    return row[column]

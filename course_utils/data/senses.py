@@ -165,7 +165,8 @@ def _marked(phrase: str) -> str:
 
 
 def _finished(text: str, word: str, sense: str, side: str) -> Usage:
-    marks = re.findall(r"[\^@]?[A-Za-z]+|,", text) + ["."]
+    marks = re.findall(r"[\^@]?[A-Za-z]+|,", text)
+    marks.append(".")
     clues = tuple(i for i, mark in enumerate(marks) if mark[0] == "^")
     position = next(i for i, mark in enumerate(marks) if mark[0] == "@")
     text = _plain(text)
