@@ -314,7 +314,11 @@ def _finish(axis: Axes, labels: Pair, title: str, lines: Named | None) -> None:
     for label, height in (lines or {}).items():
         axis.axhline(height, color=_INK, linewidth=1, linestyle=":")
         place = {"transform": axis.get_yaxis_transform(), "ha": "right", "va": "bottom"}
-        axis.text(1, height, label, size=8, **place)
+        paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+        axis.text(1, height, label, size=8, bbox=paper, **place)
     axis.set(xlabel=labels[0], ylabel=labels[1], title=title)
     if len(axis.get_legend_handles_labels()[1]) > 1:
-        axis.legend()
+        if axis.patches:  # bars leave no room for it
+            axis.figure.legend(loc="outside lower center", ncols=4)
+        else:
+            axis.legend()

@@ -217,7 +217,8 @@ _nbval_teardown = nbval_plugin.IPyNbFile.teardown
 _nbval_start = nbval_kernel.start_new_kernel
 
 
-def pytest_configure():
+def pytest_configure(config):
+    config.option.nbval_cell_timeout *= max(1.0, patience())
     nbval_plugin.IPyNbCell.compare_outputs = compare_outputs
     nbval_plugin.IPyNbCell.runtest = run_cell
     nbval_plugin.IPyNbFile.collect = collect_notebook
