@@ -1,7 +1,7 @@
 """Questions to any model, answered by its behavior: by what moves when you touch.
 
-Each takes the model as a callable and says yes (True: the fault is there) or no.
-Knows nothing of how the model is built.
+Each takes the model, or one part of it, as a callable and says yes (the fault is there:
+True, or a list of names) or no. Knows nothing of how the model is built.
 """
 
 import math

@@ -99,7 +99,7 @@ REPAIRS = {
 
 
 def cells():
-    """Case -> sources of its code cells: patient, symptom, check; 0: before them."""
+    """Case -> its code cells: patient, perhaps symptom, check; 0: the others."""
     found, case = {0: []}, 0
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -128,11 +128,12 @@ def clinic():
     before, names, all_cells = torch.get_default_dtype(), {}, cells()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            for source in all_cells[0][:3]:
+            for source in all_cells[0][:2]:
                 exec(source, names)
-            exec(definitions(all_cells[0][3]), names)
+            exec(definitions(all_cells[0][2]), names)
         for case in REPAIRS:
-            exec(definitions(all_cells[case][1]), names)
+            for source in all_cells[case][:-1]:
+                exec(definitions(source), names)
         yield all_cells, names
     finally:
         torch.set_default_dtype(before)
@@ -149,11 +150,11 @@ def examine(clinic, case, old="", new=""):
         entered(number, finding, works)
 
     names["verdict"] = verdict
-    patient, symptom, check = all_cells[case]
+    patient, *symptom, check = all_cells[case]
     assert patient.count(old) == 1 or not old, patient
     with contextlib.redirect_stdout(printed):
         exec(definitions(patient.replace(old, new)), names)
-        exec(definitions(symptom), names)
+        exec(definitions("".join(symptom)), names)
         exec(check, names)
     [(number, finding)] = reports
     assert number == case
