@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.notebook_plugin import patience
 from tests.notebook_rules import ROOT, code_cells, joined, style, style_problems
 
 PATHS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 NOTEBOOKS = {path.stem: json.loads(path.read_text("utf-8")) for path in PATHS}
 # How many cells may run without being compared: trainings and measured times.
-IGNORED = {"00": 1, "07": 2, "08": 1, "12": 6, "13": 1}
+IGNORED = {"00": 1, "07": 2, "08": 1, "11": 2, "12": 6, "13": 1}
 
 
 def test_there_are_notebooks_and_all_are_in_reading_order():
@@ -54,4 +55,4 @@ def test_working_copies_are_not_tested(pytestconfig):
     assert pytestconfig.getini("testpaths") == ["tests", "notebooks"]
     assert not any(Path(path).is_relative_to(ROOT / "work") for path in PATHS)
     assert pytestconfig.option.nbval and not pytestconfig.option.nbval_lax
-    assert pytestconfig.option.nbval_cell_timeout <= 300
+    assert pytestconfig.option.nbval_cell_timeout <= 300 * max(1, patience())
