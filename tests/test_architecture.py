@@ -221,7 +221,7 @@ def test_package_fits_its_budget(record_budget):
     lines = {names[path]: len(code_lines(path.read_text("utf-8"))) for path in NAMED}
     worlds = sum(lines.pop(name) for name in WORLDS)
     deeper = sum(lines.pop(n) for n in list(lines) if n.split("/")[0] in DEEPER)
-    record_budget("package, lines of code", sum(lines.values()), 2600)
+    record_budget("package, lines of code", sum(lines.values()), 2700)
     record_budget("for the side paths, lines of code", deeper, 700)
     record_budget("generated languages, lines of code", worlds, 1600)
 
