@@ -23,6 +23,7 @@ from course_utils import optimizers
 from course_utils.checkpoints import load_checkpoint, save_checkpoint
 from course_utils.config import TrainConfig
 from course_utils.machine import find_device, find_precision, is_watched
+from course_utils.processes import Processes, whole
 from course_utils.shapes import IGNORED, check_positive, check_whole
 
 Batch = Sequence[Tensor]
@@ -124,6 +125,11 @@ def train(
 
     The random numbers of a step (dropout) follow from (config.seed, step) alone; those
     of the caller stay untouched. "auto" precision keeps a float64 model as it is.
+
+    Under `torchrun` the same call trains on all its processes: each takes its rows of
+    every batch, and the losses are those of one process (without dropout, and for a
+    loss that is a mean over the labels that are not IGNORED). Rank 0 keeps checkpoints,
+    in a folder that all can read; a sharded model (COURSE_SHARD=1) keeps none.
     Raises ValueError for arguments that do not fit together or an unusable batch, and
     FloatingPointError at the first loss or gradient that is not finite.
     """
@@ -131,12 +137,14 @@ def train(
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)
     identity = {} if folder is None else run.identity()
-    saved = None if folder is None else load_checkpoint(folder, identity)
+    saved = None if folder is None else run.load(folder, identity)
     if saved is not None:
         run.restore(saved)
     history, first = run.history, len(run.history.steps)
     cuda = [run.device] if run.device.type == "cuda" else []
-    bar = tqdm(total=config.steps, initial=first, unit="step", disable=not is_watched())
+    leads = run.processes.rank == 0
+    quiet = not (leads and is_watched())
+    bar = tqdm(total=config.steps, initial=first, unit="step", disable=quiet)
     started = time.perf_counter() - history.seconds
     try:
         with torch.random.fork_rng(cuda), bar:
@@ -146,7 +154,8 @@ def train(
                 if evaluate and _is_due(done, evaluate_every, config.steps):
                     history.evaluations.append((done, run.measure(evaluate)))
                 history.seconds = time.perf_counter() - started
-                if folder and _is_due(done, config.checkpoint_every, config.steps):
+                keep = _is_due(done, config.checkpoint_every, config.steps)
+                if folder and leads and keep:
                     save_checkpoint(folder, done, {"identity": identity} | run.state())
                 bar.set_postfix(loss=f"{history.losses[-1]:.3f}", refresh=False)
                 bar.update()
@@ -160,9 +169,15 @@ class _Run:
 
     def __init__(self, model, batches, config, loss):
         self.model, self.batches, self.config, self.loss = model, batches, config, loss
-        self.device = find_device()
+        self.processes = Processes(find_device())
+        self.device = self.processes.device
         self.precision, self.dtype = _choose_precision(model, config, self.device)
         model.to(self.device, self.dtype)
+        whole_only = config.checkpoint_every or config.optimizer == "muon"
+        if self.processes.sharded and whole_only:
+            wanted = "optimizer='adamw' and checkpoint_every=0"
+            raise ValueError(f"COURSE_SHARD needs {wanted}, got {config}")
+        self.spread = self.processes.spread(model)
         self.optimizers = optimizers.build_optimizers(model, config, self.precision)
         self.history = History()
 
@@ -172,21 +187,25 @@ class _Run:
 
     def step(self, step: int) -> None:
         """One batch, one change of the weights."""
-        seed = np.random.SeedSequence([self.config.seed, step]).generate_state(1)
+        rank = [self.processes.rank] if self.processes.rank else []
+        entropy = [self.config.seed, step, *rank]  # each rank has a dropout of its own
+        seed = np.random.SeedSequence(entropy).generate_state(1)
         torch.manual_seed(int(seed[0]))
         batch, counted = _checked(self.batches(step), step)
-        self.model.train()
+        rows, weight = self.processes.share(batch)
+        self.spread.train()
         with self.autocast():
-            loss = self.loss(self.model, self.move(batch), self.config.label_smoothing)
+            loss = self.loss(self.spread, self.move(rows), self.config.label_smoothing)
         if loss.numel() != 1:
             came = tuple(loss.shape)
             raise ValueError(f"loss must return one number, got shape {came}")
-        value = _finite(loss.item(), "loss", step)
+        loss = loss * weight
+        value = _finite(self.processes.mean(loss), "loss", step)
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        norm = _finite(norm.item(), "gradient norm", step)
+        norm = _finite(whole(norm), "gradient norm", step)
         rate = optimizers.learning_rate_at(step + 1, self.config)
         optimizers.set_learning_rate(self.optimizers, rate)
         for optimizer in self.optimizers:
@@ -218,6 +237,16 @@ class _Run:
         data = b"".join(x.detach().cpu().numpy().tobytes() for x in first)
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
         return {name: str(value) for name, value in settings.items()}
+
+    def load(self, folder: Path, identity: dict[str, str]) -> dict | None:
+        """The newest checkpoint; rank 0, which clears leftovers, looks first."""
+        if self.processes.rank:
+            self.processes.wait()
+        saved = load_checkpoint(folder, identity)
+        if not self.processes.rank:
+            self.processes.wait()
+        self.processes.wait()
+        return saved
 
     def state(self) -> dict:
         return {

@@ -30,6 +30,7 @@ RANKS = {
     "recurrent": 4,
     "tokenizer": 4,
     "data": 4,
+    "processes": BESIDE - 0.1,  # `training` asks it which rows are its own
     "training": BESIDE,
     "decoding": BESIDE,
     "metrics": BESIDE,
@@ -39,6 +40,7 @@ RANKS = {
     "story_page": BESIDE,
     "views": BESIDE + 0.1,  # every view leaves a picture behind, drawn by `plots`
     "pretrained": TOP,
+    "export": TOP,
     "workshop": -1,  # imports nothing of the package
 }
 # The two generated languages: their grammars, as far as they are written as Python.
@@ -50,7 +52,7 @@ WORLDS = {
     "data/senses.py",
 }
 # What only the notebooks beside the main path use.
-DEEPER = {"recurrent.py", "bpe.py", "views"}
+DEEPER = {"recurrent.py", "bpe.py", "views", "processes.py", "export.py"}
 TOP_LEVEL = {
     "README.md",
     "Makefile",

@@ -1,0 +1,96 @@
+"""One training on many processes: who am I, which rows are mine, what do all say.
+
+Knows torch.distributed and what `torchrun` tells a process. Knows nothing of losses,
+optimizers or architectures. Without `torchrun` there is one process, and all is plain.
+"""
+
+import atexit
+import os
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from course_utils.shapes import IGNORED
+
+
+class Processes:
+    """The processes that train one model together, seen from one of them.
+
+    Each holds the whole model (DistributedDataParallel), or, with COURSE_SHARD=1 in
+    the environment, a part of every matrix (`fully_shard`: Rajbhandari et al. 2020,
+    ZeRO stage 3). They speak over nccl on CUDA, else over gloo on the CPU.
+    """
+
+    def __init__(self, device: torch.device):
+        launched = dist.is_torchelastic_launched()
+        self.count = int(os.environ["WORLD_SIZE"]) if launched else 1
+        self.rank = int(os.environ["RANK"]) if launched else 0
+        shard = os.environ.get("COURSE_SHARD", "0") not in ("", "0")
+        self.sharded = shard and self.count > 1
+        self.device = device
+        if self.count == 1:
+            return
+        cuda = device.type == "cuda"
+        here = int(os.environ["LOCAL_RANK"])
+        self.device = torch.device("cuda", here) if cuda else torch.device("cpu")
+        if cuda:
+            torch.cuda.set_device(here)
+        if not dist.is_initialized():
+            dist.init_process_group("nccl" if cuda else "gloo")
+            atexit.register(dist.destroy_process_group)
+
+    def spread(self, model: nn.Module) -> nn.Module:
+        """What to call in the forward pass; all start from the weights of rank 0."""
+        if self.count == 1:
+            return model
+        if not self.sharded:
+            return nn.parallel.DistributedDataParallel(model)
+        for tensor in [*model.parameters(), *model.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        from torch.distributed.fsdp import fully_shard  # slow to import
+
+        mesh = dist.init_device_mesh(self.device.type, (self.count,))
+        stacks = [x for x in model.modules() if isinstance(x, nn.ModuleList)]
+        for block in (block for stack in stacks for block in stack):
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+
+    def share(self, batch: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
+        """This rank's rows, and the weight of their mean loss.
+
+        Gradients are averaged over ranks; a mean over one rank's labels must count as
+        its share of all labels, times the number of ranks. Raises ValueError, on
+        every rank, when a rank would be left without a label.
+        """
+        if self.count == 1:
+            return batch, 1.0
+        labels = [(batch[-1][r :: self.count] != IGNORED).sum() for r in self._ranks()]
+        counts = [int(x) for x in labels]
+        if 0 in counts:
+            raise ValueError(f"each process needs a row with a label, got {counts}")
+        rows = [x[self.rank :: self.count] for x in batch]
+        return rows, counts[self.rank] * self.count / sum(counts)
+
+    def mean(self, value: Tensor) -> float:
+        """The mean of one number per rank, the same on all of them."""
+        if self.count == 1:
+            return value.item()
+        total = value.detach().clone()
+        dist.all_reduce(total)
+        return total.item() / self.count
+
+    def wait(self) -> None:
+        """Go on when all have come here."""
+        if self.count > 1:
+            dist.barrier()
+
+    def _ranks(self) -> range:
+        return range(self.count)
+
+
+def whole(value: Tensor) -> float:
+    """A number that may be spread over the ranks."""
+    full = value.full_tensor() if hasattr(value, "full_tensor") else value
+    return full.item()

@@ -1,0 +1,53 @@
+"""A small training for torchrun, with arguments RESULT [FOLDER]."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import torch
+
+from course_utils.config import LlamaConfig, TrainConfig
+from course_utils.models import LlamaLM
+from course_utils.shapes import IGNORED
+from course_utils.training import mean_loss, train
+
+STEPS, VOCAB = 8, 11
+
+
+def make_model(dtype=torch.float64, seed=7):
+    torch.manual_seed(seed)
+    return LlamaLM(LlamaConfig(VOCAB, 24, 4, 2, 2, 40, max_length=16)).to(dtype)
+
+
+def batches(step):
+    """Five rows, so that ranks get unequally many, and rows of unequal lengths."""
+    generator = torch.Generator().manual_seed(step)
+    ids = torch.randint(3, VOCAB, (5, 10), generator=generator).sort(-1).values
+    labels = ids[:, 1:].clone()
+    for row in range(5):
+        labels[row, 1 + 2 * row :] = IGNORED
+    return ids[:, :-1], labels
+
+
+def run(folder=None, model=None, steps=STEPS):
+    every = 0 if folder is None else 2
+    config = TrainConfig(steps, 3e-3, 2, clip_norm=0.5, checkpoint_every=every)
+    return train(
+        model or make_model(),
+        batches,
+        config,
+        evaluate=lambda model: mean_loss(model, batches, 2),
+        evaluate_every=4,
+        checkpoints=folder,
+    )
+
+
+if __name__ == "__main__":
+    rank = int(os.environ["RANK"])
+    # a rank that starts from other weights must be given those of rank 0
+    history = run(sys.argv[2] if len(sys.argv) > 2 else None, make_model(seed=7 + rank))
+    seen = [history.losses, history.gradient_norms, history.tokens, history.evaluations]
+    Path(f"{sys.argv[1]}-{rank}.json").write_text(json.dumps(seen))
