@@ -1,5 +1,6 @@
 """Pages that lead into the notebooks: no dead link, no forgotten term."""
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -25,6 +26,7 @@ NO_TERMS = {
 }
 
 
+@functools.cache
 def prose(name):
     """The markdown cells of a notebook, without fenced code."""
     cells = json.loads(PATHS[name].read_text("utf-8"))["cells"]
