@@ -1,0 +1,1 @@
+"""Checks that name the mistake. Start at `course_utils.exercises.session`."""

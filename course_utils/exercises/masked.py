@@ -1,0 +1,176 @@
+"""Exercises of notebook 03: what masks are for. Weights, labels, new words.
+
+Knows the shared layer. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+
+from course_utils.attention import attention_weights
+from course_utils.data.batches import PackedBatches
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.masks import causal_mask, combine_masks, padding_mask
+
+
+def _ones(rows, columns):
+    return torch.ones(rows, columns, dtype=torch.bool)
+
+
+def _tokens(generator, rows, length):
+    return torch.randint(10, 99, (rows, length), generator=generator)
+
+
+def _scores_and_mask(generator):
+    def one(ids, *shape):
+        scores = torch.randn(shape, generator=generator) * 2
+        mask = combine_masks(causal_mask(shape[-1]), padding_mask(ids, 0))
+        return scores.to(torch.get_default_dtype()), mask
+
+    left = torch.tensor([[0, 0, 11, 12, 13], [14, 15, 16, 0, 0]])
+    return [one(left, 2, 3, 5, 5), one(left[:1, :3], 1, 2, 3, 3)]
+
+
+def _filled(scores, mask, number):
+    return scores.masked_fill(~mask, number).softmax(dim=-1)
+
+
+WEIGHTS = Exercise(
+    "masks.weights",
+    "Gives weights for scores “b h q k” and a bool mask: hidden ones exactly 0, a row "
+    "with nothing to look at all 0.",
+    ("scores", "mask"),
+    attention_weights,
+    _scores_and_mask,
+    (
+        Mistake(
+            "−1e4 is added",
+            lambda scores, mask: (scores - 1e4 * ~mask).softmax(dim=-1),
+            "A row with nothing to look at behaves as if there were no mask.",
+            "Softmax sees differences only: −1e4 everywhere is nothing. What could "
+            "you still do after the softmax?",
+        ),
+        Mistake(
+            "minus infinity, and NaN in an empty row",
+            lambda scores, mask: _filled(scores, mask, float("-inf")),
+            "Rows with something to see are right. An empty row divides 0 by 0.",
+            "Fill in the lowest *finite* number, and look at the empty row again.",
+        ),
+        Mistake(
+            "an empty row is even",
+            lambda scores, mask: _filled(scores, mask, torch.finfo(scores.dtype).min),
+            "No NaN, but an empty row hands out equal shares of what it may not see.",
+            "Hidden weights are 0 in *every* row: say it once more, after the softmax.",
+        ),
+        Mistake(
+            "masked after the softmax only",
+            lambda scores, mask: scores.softmax(dim=-1) * mask,
+            "Hidden weights are 0, but the others do not add up to 1: the hidden words "
+            "have taken their share away.",
+            "Hide the scores *before* they compete.",
+        ),
+        Mistake(
+            "scores times mask",
+            lambda scores, mask: (scores * mask).softmax(dim=-1),
+            "A hidden score became 0. Is 0 a low score?",
+            "e⁰ is 1. Which score makes a power vanish?",
+        ),
+        Mistake(
+            "upside down",
+            lambda scores, mask: attention_weights(scores, ~mask),
+            "You hide what may be seen. True means: may look.",
+            "masked_fill fills where its mask is True.",
+        ),
+    ),
+    "Two steps: a very low score before the softmax, and zeros after it.",
+)
+
+
+def shift(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Inputs and labels, both "b (t - 1)"."""
+    return ids[:, :-1], ids[:, 1:]
+
+
+SHIFT = Exercise(
+    "masks.shift",
+    "Gives inputs and labels, both “b (t − 1)”, for ids “b t”: at each place the label "
+    "is the word that comes next.",
+    ("ids",),
+    shift,
+    lambda g: [(_tokens(g, 2, 5),), (_tokens(g, 3, 8),)],
+    (
+        Mistake(
+            "labels equal inputs",
+            lambda ids: (ids[:, :-1], ids[:, :-1]),
+            "The model would learn to repeat the word it has just read.",
+            "Which word comes *after* the last input?",
+        ),
+        Mistake(
+            "nothing is shifted",
+            lambda ids: (ids, ids),
+            "Each word is its own label, and the last one has no next word.",
+            "Both lose one word: one at the end, the other at the beginning.",
+        ),
+        Mistake(
+            "shifted the wrong way",
+            lambda ids: (ids[:, 1:], ids[:, :-1]),
+            "Your model learns to guess the word *before*.",
+            "Exchange something.",
+        ),
+        Mistake(
+            "shifted by two",
+            lambda ids: (ids[:, :-2], ids[:, 2:]),
+            "Your labels skip a word.",
+            "Inputs and labels together use every word of the row.",
+        ),
+        Mistake(
+            "the beginning becomes the last label",
+            lambda ids: (ids, ids.roll(-1, dims=1)),
+            "`roll` goes in a circle: after the last word comes the first.",
+            "The last word has no next word, so it is no input.",
+        ),
+    ),
+    "Write one row of five words and its next words below it. Which word has none?",
+    shared=PackedBatches,
+)
+
+
+CACHED = Exercise(
+    "masks.two_new",
+    "Wants a bool mask 2×7: two new words ask, and look at the five words kept and at "
+    "themselves.",
+    (),
+    lambda: causal_mask(2, 7),
+    lambda generator: [()],
+    (
+        Mistake(
+            "counted from the wrong end",
+            lambda: _ones(2, 7).tril(),
+            "These two would be words 0 and 1. Which words are they?",
+            "The queries are the *last* two positions.",
+        ),
+        Mistake(
+            "everything is open",
+            lambda: _ones(2, 7),
+            "The first of the two new words sees the second.",
+            "How many words came before the first of them, itself included?",
+        ),
+        Mistake(
+            "nobody sees itself",
+            lambda: _ones(2, 7).tril(4),
+            "One key is missing in each row: the word itself.",
+            "Count again how many words there are up to the query, itself included.",
+        ),
+        Mistake(
+            "the new words do not see each other",
+            lambda: torch.cat([_ones(2, 5), torch.eye(2, dtype=torch.bool)], dim=1),
+            "The first new word came before the second. May the second look at it?",
+            "The second row has no future at all.",
+        ),
+    ),
+    "Number the keys from 0 to 6. Which numbers have the two queries?",
+    shared=causal_mask,
+    predicts=True,
+)
+
+
+EXERCISES = (WEIGHTS, SHIFT, CACHED)

@@ -1,0 +1,204 @@
+"""Exercises of notebook 03: four masks.
+
+Knows the shared masks. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.masks import causal_mask, combine_masks, padding_mask
+
+
+def _ones(length):
+    return torch.ones(length, length, dtype=torch.bool)
+
+
+def _tokens(generator, rows, length):
+    return torch.randint(10, 99, (rows, length), generator=generator)
+
+
+CAUSAL = Exercise(
+    "masks.causal",
+    "Gives a bool mask “q k” for a length: True where a position may look, at itself "
+    "and at what came before.",
+    ("length",),
+    causal_mask,
+    lambda generator: [(5,), (7,), (1,)],
+    (
+        Mistake(
+            "off by one: nobody sees itself",
+            lambda length: _ones(length).tril(-1),
+            "The first word may look at nothing at all. May a word look at itself?",
+            "The diagonal belongs to the past: query and key are the same position.",
+        ),
+        Mistake(
+            "off by one: everybody sees one word ahead",
+            lambda length: _ones(length).tril(1),
+            "Row 0 may look at key 1, the very word it is to guess.",
+            "One diagonal too many is open. Which one separates past and future?",
+        ),
+        Mistake(
+            "upside down",
+            lambda length: _ones(length).triu(1),
+            "True on what is to be hidden. In this course True means: may look.",
+            "Your table answers “what is the future?” Turn it around.",
+        ),
+        Mistake(
+            "only itself and the future",
+            lambda length: _ones(length).triu(),
+            "The past is closed and the future open. Rows ask, columns answer.",
+            "Row 0 should have one open place, the last row all. tril or triu?",
+        ),
+    ),
+    "Draw it for length 3, row by row. Then look up torch.tril.",
+)
+
+
+def _padded(generator):
+    cases = []
+    for pad, length in ((0, 5), (3, 7)):
+        ids = _tokens(generator, 2, length)
+        ids[0, length - 2 :], ids[1, :1] = pad, pad
+        ids[1, 2] = 0 if pad else 1
+        cases.append((ids, pad))
+    return cases
+
+
+PADDING = Exercise(
+    "masks.padding",
+    "Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: nobody looks at padding.",
+    ("ids", "pad_id"),
+    padding_mask,
+    _padded,
+    (
+        Mistake(
+            "it hides queries, not keys",
+            lambda ids, pad: (ids != pad)[:, None, :, None],
+            "Padding may not *ask*, but everybody may still listen to it.",
+            "“b h q k”: which of the four axes should your ids lie along?",
+        ),
+        Mistake(
+            "upside down",
+            lambda ids, pad: (ids == pad)[:, None, None, :],
+            "True on the padding. In this course True means: may look.",
+            "Compare with the other sign.",
+        ),
+        Mistake(
+            "it hides queries and keys",
+            lambda ids, pad: (
+                (ids != pad)[:, None, None, :] & (ids != pad)[:, None, :, None]
+            ),
+            "The keys are right. Hiding queries as well makes rows with nothing to "
+            "look at, for nothing in return.",
+            "One of the two factors is enough: the one along k.",
+        ),
+        Mistake(
+            "padding is always 0",
+            lambda ids, pad: (ids != 0)[:, None, None, :],
+            "Another tokenizer pads with another number. One argument is unused.",
+            "Compare with pad_id.",
+        ),
+        Mistake(
+            "no room for heads and queries",
+            lambda ids, pad: ids != pad,
+            "Right numbers, but “b k” would be laid along “q k”: a sentence per row.",
+            "Put two axes of size 1 between b and k: None in an index makes one.",
+        ),
+    ),
+    "One comparison gives “b k”. Two more axes make it fit “b h q k”.",
+)
+
+
+def _masks(generator):
+    ids = _tokens(generator, 2, 5)
+    ids[0, 3:], ids[1, 0] = 0, 0
+    return [(causal_mask(5), padding_mask(ids, 0)), (causal_mask(3), _ones(3).triu(-1))]
+
+
+JOIN = Exercise(
+    "masks.join",
+    "Gives one bool mask from two that broadcast: may look only where both allow it.",
+    ("first", "second"),
+    combine_masks,
+    _masks,
+    (
+        Mistake(
+            "or instead of and",
+            lambda a, b: a | b,
+            "Now one permission is enough: a sentence without padding sees its future.",
+            "Write the four cases down: open and open, open and closed, …",
+        ),
+        Mistake(
+            "only where the masks differ",
+            lambda a, b: a ^ b,
+            "Where both say yes, you say no.",
+            "Write the four cases down: open and open, open and closed, …",
+        ),
+        Mistake(
+            "turned around",
+            lambda a, b: ~(a & b),
+            "Well joined, then turned: True now means hidden.",
+            "One sign too many.",
+        ),
+        Mistake(
+            "the second mask is lost",
+            lambda a, b: a & torch.ones_like(b),
+            "Your result is the first mask, in a larger shape.",
+            "Both masks must have a say at each place.",
+        ),
+    ),
+    "Which of *and*, *or*, *not* says “only where both”? Broadcasting does the rest.",
+)
+
+
+def window(length: int, width: int) -> Tensor:
+    """A word sees itself and the `width - 1` words before it, "q k"."""
+    ones = torch.ones(length, length, dtype=torch.bool)
+    return ones.tril() & ones.triu(diagonal=1 - width)
+
+
+WINDOW = Exercise(
+    "masks.window",
+    "Gives a bool mask “q k”: a word sees itself and the width − 1 words before it. "
+    "Long texts get affordable this way.",
+    ("length", "width"),
+    window,
+    lambda generator: [(7, 3), (5, 2), (6, 1)],
+    (
+        Mistake(
+            "the future is open",
+            lambda t, w: _ones(t).triu(1 - w),
+            "Not too long ago: right. Not after me: missing.",
+            "A window is two masks, joined. You have one of them.",
+        ),
+        Mistake(
+            "one word too many",
+            lambda t, w: _ones(t).tril() & _ones(t).triu(-w),
+            "Count the open places in the last row: width + 1.",
+            "The word itself is one of the `width`.",
+        ),
+        Mistake(
+            "one word too few",
+            lambda t, w: _ones(t).tril() & _ones(t).triu(2 - w),
+            "Count the open places in the last row: width − 1.",
+            "With width 1 a word sees itself. Try it by hand.",
+        ),
+        Mistake(
+            "a window to both sides",
+            lambda t, w: _ones(t).tril(w - 1) & _ones(t).triu(1 - w),
+            "It looks as far ahead as back. May a word look ahead?",
+            "The upper edge is the diagonal, whatever the width.",
+        ),
+        Mistake(
+            "upside down",
+            lambda t, w: ~window(t, w),
+            "True on what is to be hidden. In this course True means: may look.",
+            "The right table, turned around.",
+        ),
+    ),
+    "Two masks joined: not after me, and not too long before me.",
+)
+
+
+EXERCISES = (CAUSAL, PADDING, JOIN, WINDOW)

@@ -1,0 +1,55 @@
+"""What a check says, as plain text and as a small box. Knows nothing of exercises."""
+
+import html
+from dataclasses import dataclass
+
+SIGNS = {"not tried": "○", "right": "✓", "hint": "→", "solution": "=", "progress": "="}
+COLORS = {"not tried": "#888888", "right": "#009E73", "hint": "#E69F00"}
+WRONG, QUIET = "#D55E00", "#56B4E9"  # Okabe and Ito: safe for color-blind readers
+
+
+@dataclass(frozen=True)
+class Report:
+    """status: "not tried", "right", "mistake", "error", "different", "changed", "hint",
+    "solution" or "progress". mistake: the name of the known mistake, if it is one.
+    code: lines shown as they are.
+    """
+
+    status: str
+    title: str
+    lines: tuple[str, ...] = ()
+    code: str = ""
+    mistake: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer in plain text."""
+        sign = SIGNS.get(self.status, "✗")
+        code = [f"    {line}" for line in self.code.splitlines()]
+        rest = [f"  {part}" for line in self.lines for part in line.splitlines()]
+        return "\n".join([f"{sign} {self.title}", *code, *rest])
+
+    @property
+    def html(self) -> str:
+        """The answer as a box that is legible on light and dark pages."""
+        quiet = QUIET if self.status in ("solution", "progress") else WRONG
+        color = COLORS.get(self.status, quiet)
+        head = f"{SIGNS.get(self.status, '✗')} <b>{html.escape(self.title)}</b>"
+        code = f"<pre>{html.escape(self.code)}</pre>" if self.code else ""
+        rest = "".join(
+            f"<div>{html.escape(line).replace(chr(10), '<br>')}</div>"
+            for line in self.lines
+        )
+        style = f"border-left: 4px solid {color}; padding: 2px 10px; margin: 4px 0"
+        return f'<div style="{style}">{head}{code}{rest}</div>'
+
+    def show(self) -> None:
+        """As a box where there is a notebook, printed elsewhere."""
+        try:
+            from IPython import get_ipython
+            from IPython.display import display
+        except ImportError:
+            return print(self.text)
+        if get_ipython() is None:
+            return print(self.text)
+        return display({"text/plain": self.text, "text/html": self.html}, raw=True)

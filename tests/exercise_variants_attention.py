@@ -1,0 +1,146 @@
+"""Right answers of many styles to the exercises of notebooks 01 and 02."""
+
+import math
+
+import torch
+from einops import rearrange
+from torch import nn
+from torch.nn import functional as F
+
+from course_utils.attention import attend, attention_scores, attention_weights
+
+
+def scores_by_loops(queries, keys):
+    """Every pair by itself."""
+    queries, lead = queries.flatten(0, -3), queries.shape[:-2]
+    keys = keys.flatten(0, -3)
+    root = math.sqrt(queries.shape[-1])
+    rows = [
+        [torch.stack([(q * k).sum() / root for k in some]) for q in asking]
+        for asking, some in zip(queries, keys, strict=True)
+    ]
+    stacked = torch.stack([torch.stack(row) for row in rows])
+    return stacked.reshape(*lead, *stacked.shape[1:])
+
+
+def scores_any(queries, keys):
+    if queries.ndim == 2:
+        return scores_by_loops(queries[None], keys[None])[0]
+    return scores_by_loops(queries, keys)
+
+
+def weights_by_loops(scores):
+    result = torch.zeros_like(scores)
+    flat, out = scores.reshape(-1, scores.shape[-1]), result.view(-1, scores.shape[-1])
+    for row, place in zip(flat, out, strict=True):
+        powers = [math.exp(s - row.max()) for s in row]
+        for i, power in enumerate(powers):
+            place[i] = power / sum(powers)
+    return result
+
+
+def weights_by_powers(scores):
+    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
+def context_by_loops(weights, values):
+    if weights.ndim == 3:
+        pairs = zip(weights, values, strict=True)
+        return torch.stack([context_by_loops(w, v) for w, v in pairs])
+    return torch.stack(
+        [sum(w * v for w, v in zip(row, values, strict=True)) for row in weights]
+    )
+
+
+def cosine_by_lengths(queries, keys, values, temperature):
+    queries = queries / queries.norm(dim=-1, keepdim=True)
+    keys = keys / keys.norm(dim=-1, keepdim=True)
+    return torch.softmax(queries @ keys.T / temperature, -1) @ values
+
+
+def cosine_by_pairs(queries, keys, values, temperature):
+    cosines = F.cosine_similarity(queries[:, None], keys[None], dim=-1)
+    return torch.einsum("qk,ke->qe", (cosines / temperature).softmax(1), values)
+
+
+def cosine_by_library(queries, keys, values, temperature):
+    queries, keys = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)
+    return attend(queries, keys, values, scale=1 / temperature)
+
+
+def split_by_reshape(x, num_heads):
+    batch, length, width = x.shape
+    return x.reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
+
+
+def split_by_chunks(x, num_heads):
+    return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
+
+
+def split_by_loops(x, num_heads):
+    size = x.shape[-1] // num_heads
+    heads = [x[:, :, h * size : (h + 1) * size] for h in range(num_heads)]
+    return torch.cat([head.unsqueeze(1) for head in heads], dim=1)
+
+
+def merge_by_reshape(context):
+    batch, heads, length, width = context.shape
+    return context.transpose(1, 2).reshape(batch, length, heads * width)
+
+
+def merge_by_cat(context):
+    return torch.cat(list(context.unbind(dim=1)), dim=-1)
+
+
+def count_by_formula(d_model, num_heads, head_dim):
+    width = num_heads * head_dim
+    return 3 * (d_model * width + width) + width * d_model + d_model
+
+
+def count_by_layers(d_model, num_heads, head_dim):
+    width = num_heads * head_dim
+    layers = [nn.Linear(d_model, width) for _ in range(3)] + [nn.Linear(width, d_model)]
+    return sum(p.numel() for layer in layers for p in layer.parameters())
+
+
+def count_as_tensor(d_model, num_heads, head_dim):
+    return torch.tensor(count_by_formula(d_model, num_heads, head_dim))
+
+
+VARIANTS = {
+    "attention.scores": [
+        scores_any,
+        lambda q, k: q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)),
+        lambda q, k: torch.einsum("...qd,...kd->...qk", q * q.shape[-1] ** -0.5, k),
+        attention_scores,
+    ],
+    "attention.weights": [
+        weights_by_loops,
+        weights_by_powers,
+        lambda s: (s - s.logsumexp(-1, keepdim=True)).exp(),
+        lambda s: F.softmax(s, dim=s.ndim - 1),
+        attention_weights,
+    ],
+    "attention.context": [
+        context_by_loops,
+        torch.matmul,
+        lambda w, v: torch.einsum("...qk,...ke->...qe", w, v),
+        lambda w, v: (w[..., None] * v[..., None, :, :]).sum(dim=-2),
+    ],
+    "attention.cosine": [cosine_by_lengths, cosine_by_pairs, cosine_by_library],
+    "heads.split": [
+        split_by_reshape,
+        split_by_chunks,
+        split_by_loops,
+        lambda x, num_heads: rearrange(x, "b t (h d) -> b h t d", h=num_heads),
+        lambda x, h: x.unflatten(-1, (h, -1)).permute(0, 2, 1, 3).contiguous(),
+    ],
+    "heads.merge": [
+        merge_by_reshape,
+        merge_by_cat,
+        lambda c: rearrange(c, "b h q d -> b q (h d)"),
+        lambda c: c.permute(0, 2, 1, 3).flatten(2),
+    ],
+    "heads.count": [count_by_formula, count_by_layers, count_as_tensor],
+}

@@ -1,0 +1,104 @@
+"""Right answers of many styles to the exercises of notebook 03."""
+
+import torch
+from torch.nn import functional as F
+
+from course_utils.attention import attend
+from course_utils.masks import causal_mask, combine_masks, padding_mask
+
+
+def causal_by_loops(length):
+    mask = torch.zeros(length, length, dtype=torch.bool)
+    for q in range(length):
+        for k in range(q + 1):
+            mask[q, k] = True
+    return mask
+
+
+def causal_by_places(length):
+    places = torch.arange(length)
+    return places[:, None] >= places
+
+
+def padding_by_loops(ids, pad_id):
+    rows = [[int(token) != pad_id for token in row] for row in ids]
+    return torch.tensor(rows).view(len(ids), 1, 1, -1)
+
+
+def weights_in_two_steps(scores, mask):
+    lowest = torch.finfo(scores.dtype).min
+    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
+    return weights * mask
+
+
+def weights_without_nan(scores, mask):
+    weights = torch.where(mask, scores, -torch.inf).softmax(dim=-1)
+    return torch.nan_to_num(weights, 0.0)
+
+
+def weights_by_powers(scores, mask):
+    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp() * mask
+    return powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+
+def weights_by_the_kernel(scores, mask):
+    """Queries and keys whose product is the scores; values that show the weights."""
+    size = scores.shape[-1]
+    ones = torch.eye(size, dtype=scores.dtype).expand(*scores.shape[:-2], size, size)
+    return attend(scores, ones, ones, mask, scale=1.0)
+
+
+def window_by_places(length, width):
+    back = torch.arange(length)[:, None] - torch.arange(length)
+    return (back >= 0) & (back < width)
+
+
+def window_by_loops(length, width):
+    return torch.tensor(
+        [[0 <= q - k < width for k in range(length)] for q in range(length)]
+    )
+
+
+def window_by_difference(length, width):
+    past = torch.ones(length, length, dtype=torch.bool).tril()
+    return past ^ past.tril(-width)
+
+
+TWO_NEW = torch.ones(2, 7, dtype=torch.bool)
+TWO_NEW[0, 6] = False
+VARIANTS = {
+    "masks.causal": [
+        causal_by_loops,
+        causal_by_places,
+        lambda length: torch.tril(torch.ones(length, length)).bool(),
+        lambda length: ~torch.ones(length, length, dtype=torch.bool).triu(1),
+        causal_mask,
+    ],
+    "masks.padding": [
+        padding_by_loops,
+        padding_mask,
+        lambda ids, pad_id: ids.ne(pad_id).unsqueeze(1).unsqueeze(1),
+        lambda ids, pad_id: ~(ids == pad_id)[:, None, None],
+    ],
+    "masks.join": [
+        lambda a, b: a & b,
+        torch.logical_and,
+        lambda a, b: a * b,
+        lambda a, b: ~(~a | ~b),
+        combine_masks,
+    ],
+    "masks.weights": [
+        weights_in_two_steps,
+        weights_without_nan,
+        weights_by_powers,
+        weights_by_the_kernel,
+    ],
+    "masks.window": [window_by_places, window_by_loops, window_by_difference],
+    "masks.shift": [
+        lambda ids: (ids[:, :-1], ids[:, 1:]),
+        lambda ids: [ids[..., :-1].clone(), ids[..., 1:].clone()],
+        lambda ids: ids.unfold(1, ids.shape[1] - 1, 1).unbind(1),
+        lambda ids: (F.pad(ids, (0, -1)), F.pad(ids, (-1, 0))),
+    ],
+    "masks.two_new": [TWO_NEW, causal_mask(2, 7), causal_mask(7)[-2:]],
+}
