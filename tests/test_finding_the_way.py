@@ -18,7 +18,15 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 ENTRY = re.compile(r"^\*\*([^*]+)\*\*.*?$", re.MULTILINE)
 # Bold words that introduce nothing: labels, stress, and what stands in other words.
 NO_TERMS = {
-    *("you will be able to", "you need", "it takes", "try", "look", "predict"),
+    *(
+        "you will be able to",
+        "you need",
+        "it takes",
+        "try",
+        "look",
+        "predict",
+        "your turn",
+    ),
     *("the patient", "the symptom", "the check"),
     *("or", "new", "mean", "tired", "wide", "none", "memory", "speed", "untied"),
     *("learned", "sinusoidal", "which words", "back onto the stream"),
@@ -65,11 +73,12 @@ def plain(text):
 def introduced(name):
     """Words set in bold that are neither a sentence, a number, nor a lead-in."""
     for text in prose(name):
-        for found in re.findall(r"\*\*([^*]+?)\*\*", text):
-            words = " ".join(found.split()).casefold()
-            sentence = words.endswith((".", ":")) or len(words.split()) > 5
-            if not sentence and words not in NO_TERMS:
-                yield words
+        words = re.sub(r"`[^`]*`", "", text)
+        for found in re.findall(r"\*\*([^*]+?)\*\*", words):
+            term = " ".join(found.split()).casefold()
+            sentence = term.endswith((".", ":")) or len(term.split()) > 5
+            if not sentence and term not in NO_TERMS:
+                yield term
 
 
 def entries():
