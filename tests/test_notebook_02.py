@@ -1,12 +1,15 @@
 """The layer that notebook 02 builds is the one that the package holds."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import torch
 
 from course_utils.attention import MultiHeadAttention
+from course_utils.exercises.checking import examine
+from course_utils.exercises.session import BANK
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "02_multi_head_attention.ipynb"
 BATCH, QUERIES, KEYS, HEADS, HEAD_DIM = 2, 3, 5, 7, 4
@@ -61,3 +64,15 @@ def test_the_cured_layer_equals_the_twin_and_the_buggy_one_does_not(names):
     torch.testing.assert_close(cured(x), package(x))
     buggy, package = twins(names["Colleague"])
     assert (buggy(x) - package(x)).abs().max() > 1e-3
+
+
+def test_its_solutions_are_right_and_it_asks_for_each(cells):
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    pages = ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
+    space = {}
+    for block in re.findall(r"```python\n(.*?)```", "\n".join(pages), re.S):
+        exec(block, space)
+    for name in ("split", "merge", "count"):
+        report = examine(BANK[f"heads.{name}"], space[f"my_{name}"])
+        assert report.status == "right", report.text
+        assert any(f'check("heads.{name}", my_{name})' in cell for cell in cells)
