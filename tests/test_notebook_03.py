@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from course_utils.attention import attention_weights
+from course_utils.exercises.checking import examine
+from course_utils.exercises.session import BANK
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 
 BATCH, QUERIES, HEADS, PAD = 2, 5, 7, 0
@@ -61,3 +63,14 @@ def test_the_repair_of_its_bug_is_the_twin_and_the_bug_is_not(built, ids):
     right = combine_masks(causal_mask(QUERIES), padding_mask(ids, PAD))
     assert torch.equal(built["repaired_mask"](ids, PAD), right)
     assert not torch.equal(built["decoder_mask"](ids, PAD), right)
+
+
+def test_what_it_leaves_to_the_reader_is_not_tried_and_its_own_code_is_right(built):
+    own = {"causal": "past_only", "padding": "real_keys", "join": "all_of"}
+    for exercise, name in {**own, "weights": "masked_weights"}.items():
+        report = examine(BANK[f"masks.{exercise}"], built[name])
+        assert report.status == "right", report.text
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    masks = [name for name in BANK if name.startswith("masks.")]
+    stored = {name: text.count(f'"○ {name}: not tried yet') for name in masks}
+    assert stored == dict.fromkeys(masks, 1)
