@@ -14,7 +14,6 @@ def _normal(generator, *shape):
     return torch.randn(shape, generator=generator, dtype=torch.get_default_dtype())
 
 
-
 def _cosine_inputs(generator):
     def one(temperature, *sizes):
         queries, keys, values = (_normal(generator, *size) for size in sizes)
