@@ -1,11 +1,13 @@
 """The matrix: right answers pass, known mistakes are named, all stays calm."""
 
 import html
+import importlib
 import inspect
 import itertools
 import re
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +18,13 @@ from course_utils.exercises.checking import examine
 from course_utils.exercises.comparing import difference
 from course_utils.exercises.report import Report
 from course_utils.exercises.session import BANK, check, hint, progress, solution
-from tests.exercise_variants_attention import VARIANTS as ATTENTION
-from tests.exercise_variants_masks import VARIANTS as MASKS
 from tests.notebook_plugin import patience
 
-VARIANTS = ATTENTION | MASKS
+VARIANTS, BOTH = {}, {}
+for path in sorted(Path(__file__).parent.glob("exercise_variants_*.py")):
+    answers = importlib.import_module(f"tests.{path.stem}")
+    VARIANTS |= answers.VARIANTS
+    BOTH |= answers.BOTH
 INDISPENSABLE = {
     "attention.weights",
     "attention.scores",

@@ -4,14 +4,52 @@ import difflib
 import inspect
 from typing import Any
 
-from course_utils.exercises import attention, cosine, heads, masked, masks
+from course_utils.exercises import (
+    attention,
+    backbone,
+    blocks,
+    clinic,
+    cosine,
+    generation,
+    heads,
+    inside,
+    llama,
+    masked,
+    masks,
+    positions,
+    recurrent,
+    scaling,
+    senses,
+    tokens,
+    training,
+    translation,
+)
 from course_utils.exercises.checking import examine
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.report import Report
 
+BANKS = {
+    "01": (attention, cosine),
+    "02": (heads,),
+    "03": (masks, masked),
+    "04": (positions,),
+    "05": (blocks,),
+    "06": (recurrent,),
+    "07": (translation,),
+    "08": (senses,),
+    "09": (tokens,),
+    "10": (backbone,),
+    "11": (llama,),
+    "12": (training,),
+    "13": (generation,),
+    "14": (inside,),
+    "15": (clinic,),
+    "16": (scaling,),
+}
 BANK = {
     exercise.name: exercise
-    for module in (attention, cosine, heads, masks, masked)
+    for modules in BANKS.values()
+    for module in modules
     for exercise in module.EXERCISES
 }
 _last: dict[str, Report] = {}
