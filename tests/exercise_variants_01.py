@@ -144,3 +144,4 @@ VARIANTS = {
     ],
     "heads.count": [count_by_formula, count_by_layers, count_as_tensor],
 }
+BOTH = {}

@@ -102,3 +102,4 @@ VARIANTS = {
     ],
     "masks.two_new": [TWO_NEW, causal_mask(2, 7), causal_mask(7)[-2:]],
 }
+BOTH = {}
