@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.views.maps import Maps
-from course_utils.views.page import HINT, characters, show_view, weight_codes
+from course_utils.views.page import HINT, characters, packed, show_view, weight_codes
 
 
 def show_attention(
@@ -38,19 +38,19 @@ def show_attention(
     maps.choose(part, layer, head)
     second = int(maps.source is not None)
     sides = {"encoder": [second, second], "cross": [0, second]}
-    packed = []
+    parts = []
     for name, layers in maps.parts.items():
         codes = np.stack([weight_codes(layer) for layer in layers.values()])
-        packed.append(
+        parts.append(
             {
                 "name": name,
                 "layers": list(layers),
                 "shape": list(codes.shape),
                 "tokens": sides.get(name, [0, 0]),
-                "map": characters(codes),
+                "map": packed(characters(codes)),
             }
         )
     tokens = [maps.tokens, maps.source or []]
-    data = {"title": title, "at": maps.at, "tokens": tokens, "parts": packed}
+    data = {"title": title, "at": maps.at, "tokens": tokens, "parts": parts}
     show_view("explorer", data, f"{maps.sentence} {HINT}")
     maps.show_picture()
