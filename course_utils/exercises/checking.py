@@ -1,93 +1,17 @@
-"""Run a learner's answer safely and judge it. Knows nothing of a session."""
+"""Judge a learner's answer. Knows nothing of a session."""
 
-import contextlib
-import copy
-import dis
-import inspect
-import io
-import linecache
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+import dataclasses
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_utils.exercises.comparing import describe, difference, same
+from course_utils.exercises.comparing import difference, same
+from course_utils.exercises.describing import describe
 from course_utils.exercises.exercise import Exercise
+from course_utils.exercises.limit import TimeIsUp
 from course_utils.exercises.report import Report
-
-IDLE = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "POP_TOP"}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one call gave, said and did to its arguments."""
-
-    value: Any = None
-    error: BaseException | None = None
-    printed: str = ""
-    changed: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-
-
-def _home(function):
-    """The code in which the learner wrote, or None for built-ins."""
-    function = inspect.unwrap(getattr(function, "func", function))
-    for part in (function, getattr(type(function), "forward", None)):
-        if hasattr(part, "__code__"):
-            return part.__code__
-    return None
-
-
-def _is_stub(function):
-    """Only a docstring, `pass`, `...` or `return None`."""
-    code = _home(function)
-    if code is None:
-        return False
-    steps = list(dis.get_instructions(code))
-    values = {step.argval for step in steps if step.opname.endswith("CONST")}
-    idle = {step.opname for step in steps} <= IDLE
-    return idle and values - {code.co_consts[0]} <= {None, ...}
-
-
-def _share(value, argument):
-    tensors = value if isinstance(value, tuple | list) else [value]
-    if not isinstance(argument, Tensor):
-        return False
-    place = argument.untyped_storage().data_ptr()
-    return any(
-        isinstance(part, Tensor)
-        and part.device == argument.device
-        and part.untyped_storage().data_ptr() == place
-        for part in tensors
-    )
-
-
-def run(function: Callable, arguments: tuple, names: tuple[str, ...]) -> Outcome:
-    """Call with copies; nothing printed, warned or drawn at random gets out."""
-    given = copy.deepcopy(arguments)
-    heard, value, error = io.StringIO(), None, None
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.random.fork_rng(devices=[]))
-        stack.enter_context(contextlib.redirect_stdout(heard))
-        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        torch.manual_seed(0)
-        try:
-            value = function(*given)
-        except (Exception, SystemExit) as caught:
-            error = caught
-    both = list(zip(names, arguments, given, strict=True))
-    changed = tuple(n for n, old, new in both if difference(new, old) and _tensor(old))
-    shared = tuple(name for name, _, new in both if _share(value, new))
-    return Outcome(value, error, heard.getvalue(), changed, shared)
-
-
-def _tensor(value):
-    return isinstance(value, Tensor)
+from course_utils.exercises.running import is_stub, own_line, run
 
 
 def _asked(exercise, arguments):
@@ -95,34 +19,45 @@ def _asked(exercise, arguments):
     return ", ".join(f"{name} {describe(value)}" for name, value in pairs)
 
 
-def _own_line(function, error):
-    """The learner's line where it stopped: "line 3: …", or nothing."""
-    code, found = _home(function), ""
-    step = error.__traceback__
-    while code and step:
-        if step.tb_frame.f_code.co_filename == code.co_filename:
-            text = linecache.getline(code.co_filename, step.tb_lineno).strip()
-            found = f"line {step.tb_lineno}: {text}"
-        step = step.tb_next
-    return found
+def _ending(exercise, arguments):
+    """Says with what the function was asked, if it takes anything."""
+    return (f"Asked with {_asked(exercise, arguments)}.",) if exercise.takes else ()
 
 
 def _error_report(exercise, function, outcome, arguments):
-    error, line = outcome.error, _own_line(function, outcome.error)
+    error, line = outcome.error, own_line(function, outcome.error)
     title = f"{exercise.name}: your function stops with {type(error).__name__}"
-    said = [str(error).strip().split("\nException raised")[0]]
+    said = [_message(error)]
     if isinstance(error, RecursionError):
         said = ["It calls itself without end: nothing stops the recursion."]
     elif not line:
         said.append(f"It is called with ({', '.join(exercise.takes)}).")
-    said.append(f"Asked with {_asked(exercise, arguments)}.")
+    said += _ending(exercise, arguments)
     return Report("error", title, tuple(filter(None, said)), line)
+
+
+def _message(error):
+    try:
+        said = str(error).strip().split("\nException raised")[0]
+    except Exception:
+        return ""
+    return said if len(said) <= 400 else said[:400] + " …"
+
+
+def _endless(exercise, function, outcome, arguments):
+    title = f"{exercise.name}: it does not come to an end"
+    said = (
+        f"Stopped at this line, after {exercise.seconds} seconds of computing. Which "
+        "condition should end the loop, and what makes it come true?"
+    )
+    lines = (said, *_ending(exercise, arguments))
+    return Report("error", title, lines, own_line(function, outcome.error))
 
 
 def _refused(exercise, answer):
     """A report on what is no answer yet, or None."""
     untried = answer is None or answer is Ellipsis or answer is NotImplemented
-    if untried or (callable(answer) and not exercise.predicts and _is_stub(answer)):
+    if untried or (callable(answer) and not exercise.predicts and is_stub(answer)):
         return _not_tried(exercise)
     if exercise.predicts == callable(answer):
         what = "the value itself" if exercise.predicts else "the function itself"
@@ -139,7 +74,7 @@ def _not_tried(exercise):
 def _known(exercise, outcomes, cases, wanted):
     """The known mistake that does the same in every case, or None."""
     for mistake in exercise.mistakes:
-        theirs = [run(mistake.function, case, exercise.takes) for case in cases]
+        theirs = [run(mistake.function, case) for case in cases]
         agree = all(
             (mine.error and other.error)
             or (not mine.error and not other.error and same(mine.value, other.value))
@@ -157,31 +92,46 @@ def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
         return refused
     function = (lambda: answer) if exercise.predicts else answer
     cases = exercise.cases(torch.Generator().manual_seed(seed))
-    outcomes = [run(function, case, exercise.takes) for case in cases]
-    empty = (NotImplementedError, NotImplementedError())
-    first = outcomes[0]
-    if first.value is NotImplemented or (
-        type(first.error) is empty[0] and first.error.args == empty[1].args
-    ):
+    outcomes = []
+    for case in cases:
+        outcomes.append(run(function, case, exercise.seconds))
+        if isinstance(outcomes[-1].error, TimeIsUp):
+            return _endless(exercise, function, outcomes[-1], case)
+    if _is_empty(outcomes[0]):
         return _not_tried(exercise)
     report = _judge(exercise, function, cases, outcomes)
-    printed = first.printed.strip()
+    printed = outcomes[0].printed.strip()
     if not printed:
         return report
     kept = printed if len(printed) <= 200 else printed[:200] + " …"
     lines = (*report.lines, f"Your function printed: {kept}")
-    return Report(report.status, report.title, lines, report.code, report.mistake)
+    return dataclasses.replace(report, lines=lines)
+
+
+def _is_empty(outcome):
+    """`raise NotImplementedError` or `return NotImplemented`, where lines should go"""
+    bare = type(outcome.error) is NotImplementedError and not outcome.error.args
+    return bare or outcome.value is NotImplemented
+
+
+def _wanted(exercise, case):
+    """What the reference does, under the same conditions as the answer."""
+    outcome = run(exercise.reference, case)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome
 
 
 def _judge(exercise, function, cases, outcomes):
-    wanted = [exercise.reference(*case) for case in cases]
-    triples = list(zip(cases, outcomes, wanted, strict=True))
-    for case, outcome, _ in triples:
-        if outcome.changed:
-            return _changed(exercise, outcome, case)
+    references = [_wanted(exercise, case) for case in cases]
+    wanted = [reference.value for reference in references]
+    for case, outcome, reference in zip(cases, outcomes, references, strict=True):
+        changed = outcome.changed(case, exercise.takes)
+        if changed := changed - reference.changed(case, exercise.takes):
+            return _changed(exercise, sorted(changed), case)
     found = [
         outcome.error or difference(outcome.value, right)
-        for _, outcome, right in triples
+        for outcome, right in zip(outcomes, wanted, strict=True)
     ]
     if not any(found):
         return _right(exercise, cases, outcomes)
@@ -192,30 +142,31 @@ def _judge(exercise, function, cases, outcomes):
     place = next(i for i, what in enumerate(found) if what)
     if outcomes[place].error:
         return _error_report(exercise, function, outcomes[place], cases[place])
-    asked = f"Asked with {_asked(exercise, cases[place])}." if exercise.takes else ""
-    lines = tuple(filter(None, (found[place], asked)))
+    lines = (found[place], *_ending(exercise, cases[place]))
     return Report("different", f"{exercise.name}: not yet", lines)
 
 
-def _changed(exercise, outcome, case):
-    names = " and ".join(outcome.changed)
+def _changed(exercise, changed, case):
+    names, values = " and ".join(changed), dict(zip(exercise.takes, case, strict=True))
     said = (
         f"Whoever called it still needs {names}. Make a new tensor: methods that end "
         "in _ and assignments to a slice write into the old one."
     )
+    if not any(isinstance(values[name], Tensor) for name in changed):
+        said = f"Whoever called it still needs {names} as before: work on a copy."
     title = f"{exercise.name}: it changes {names} in place"
-    return Report("changed", title, (said, f"Asked with {_asked(exercise, case)}."))
+    return Report("changed", title, (said, *_ending(exercise, case)))
 
 
 def _right(exercise, cases, outcomes):
     asked = dict.fromkeys(_asked(exercise, case) for case in cases if exercise.takes)
     lines = [f"Tried with {'; '.join(asked)}."] if asked else []
-    if shared := sorted({name for o in outcomes for name in o.shared}):
+    if shared := sorted(set().union(*(o.shared(exercise.takes) for o in outcomes))):
         lines.append(
             f"The result shares memory with {' and '.join(shared)}: right and cheap, "
             "as long as nobody writes into either."
         )
-    loose = (o.value for o in outcomes if _tensor(o.value))
-    if not all(value.is_contiguous() for value in loose):
+    tensors = (o.value for o in outcomes if isinstance(o.value, Tensor))
+    if not all(value.is_contiguous() for value in tensors):
         lines.append("The result is not contiguous: `reshape` works, `view` may not.")
     return Report("right", f"{exercise.name}: right", tuple(lines))

@@ -27,7 +27,12 @@ class Exercise:
     takes: the names of the arguments. reference: the right answer.
     cases: from a generator to the argument tuples that a check tries.
     hint: for who is lost before any known mistake. shared: whose source `solution`
-    shows, where this is not the reference itself.
+    shows, where this is not the reference itself. seconds: of computing; an answer
+    that takes longer does not come to an end. Only one that trains needs more.
+
+    Wanted may be tensors, numbers, texts, True, None, and tuples, lists, dicts, sets of
+    them. Arguments may be these, layers and functions; the answer may write into one
+    only if the reference does.
     """
 
     name: str
@@ -39,3 +44,4 @@ class Exercise:
     hint: str
     shared: Callable[..., Any] | None = None
     predicts: bool = False
+    seconds: int = 3

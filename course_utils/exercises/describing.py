@@ -1,0 +1,136 @@
+"""Things in a few letters: what was asked, what came back. Compares nothing."""
+
+import inspect
+import reprlib
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+LONG = 40  # characters of a value that are shown as they are
+
+
+class _Brief(reprlib.Repr):
+    """Like repr, but long things are cut short, and numbers to six digits."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = 6
+        self.maxstring = self.maxother = 60
+        self.maxlevel = 3
+
+    def repr_float(self, value, level):
+        return f"{value:.6g}"
+
+    repr_complex = repr_float
+
+    def repr_Tensor(self, value, level):  # noqa: N802 (reprlib looks for this name)
+        return describe(value)
+
+    repr_Parameter = repr_Tensor  # noqa: N815
+    repr_ndarray = repr_Tensor
+
+
+_shorten = _Brief()
+
+
+def brief(value: Any) -> str:
+    """A value as Python writes it, cut short."""
+    if isinstance(value, nn.Module):
+        return describe(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    return _shorten.repr(value)
+
+
+def sizes(shape: tuple[int, ...]) -> str:
+    """(2, 3) -> 2×3, () -> one number."""
+    return "×".join(map(str, shape)) or "one number"
+
+
+def describe(value: Any) -> str:
+    """An argument in a few letters: 2×3, [1, 2], 40 numbers, a layer Linear(4 → 6)."""
+    if isinstance(value, Tensor | np.ndarray):
+        return sizes(value.shape)
+    if isinstance(value, nn.Module):
+        return f"a layer {_layer(value)}"
+    if isinstance(value, torch.Generator):
+        return "a generator"
+    if isinstance(value, list | tuple | set | frozenset | Mapping):
+        return _collection(value)
+    if isinstance(value, type) or callable(value):
+        return f"a {'class' if isinstance(value, type) else 'function'}"
+    if is_dataclass(value):
+        return f"a {type(value).__name__}"
+    return brief(value)
+
+
+def _layer(module):
+    name = type(module).__name__
+    if isinstance(module, nn.Linear):
+        return f"{name}({module.in_features} → {module.out_features})"
+    if isinstance(module, nn.Embedding):
+        return f"{name}({module.num_embeddings}, {module.embedding_dim})"
+    return name
+
+
+def _collection(value):
+    parts = list(value.values()) if isinstance(value, Mapping) else list(value)
+    simple = all(
+        isinstance(p, Number | str | bytes | tuple | type(None)) for p in parts
+    )
+    if simple and len(shown := repr(value)) <= LONG:
+        return shown
+    if not isinstance(value, Mapping | set | frozenset) and 0 < len(parts) <= 3:
+        left, right = "()" if isinstance(value, tuple) else "[]"
+        return f"{left}{', '.join(map(describe, parts))}{right}"
+    if isinstance(value, Mapping):
+        return f"{len(parts)} keys"
+    for kinds, name in ((Number, "numbers"), (str, "texts"), (tuple, "tuples")):
+        if all(isinstance(part, kinds) for part in parts):
+            return f"{len(parts)} {name}"
+    return f"{len(parts)} entries"
+
+
+def kind(value: Any) -> str:
+    """What came back, where something else is wanted."""
+    if value is None:
+        return "None (is a `return` missing?)"
+    if value is Ellipsis:
+        return "`...` (your lines go there)"
+    if isinstance(value, np.ndarray):
+        return "a NumPy array (no gradient passes through it)"
+    if inspect.isgenerator(value) or isinstance(value, map | zip | filter):
+        return f"a {type(value).__name__} (`list(...)` collects what it gives)"
+    if isinstance(value, list | tuple | dict | set | frozenset):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, nn.Module):
+        return f"a layer {_layer(value)}"
+    name = "tensor" if isinstance(value, Tensor) else type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def altered(old: Any, new: Any) -> bool:
+    """Is an argument no longer what it was? Looks into lists, dicts and layers."""
+    if isinstance(old, nn.Module):
+        return altered(dict(old.named_parameters()), dict(new.named_parameters()))
+    if isinstance(old, Tensor):
+        if (old.shape, old.dtype) != (new.shape, new.dtype):
+            return True
+        equal = (old == new) | ((old != old) & (new != new))  # or both NaN
+        return not bool(equal.all())
+    if isinstance(old, np.ndarray):
+        return old.shape != new.shape or bool((old != new).any())
+    if isinstance(old, Mapping):
+        if list(map(repr, old)) != list(map(repr, new)):
+            return True
+        return any(map(altered, old.values(), new.values()))
+    if isinstance(old, list | tuple):
+        return len(old) != len(new) or any(map(altered, old, new))
+    if isinstance(old, Number | str | bytes | set | frozenset | type(None)):
+        return type(old) is not type(new) or (old != new and old == old)
+    return False
