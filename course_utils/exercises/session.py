@@ -5,17 +5,21 @@ import inspect
 from typing import Any
 
 from course_utils.exercises import (
+    ablated,
     attention,
     backbone,
     blocks,
+    cached,
     clinic,
     cosine,
     generation,
     heads,
+    induction,
     inside,
     llama,
     masked,
     masks,
+    nucleus,
     positions,
     recurrent,
     scaling,
@@ -41,8 +45,8 @@ BANKS = {
     "10": (backbone,),
     "11": (llama,),
     "12": (training,),
-    "13": (generation,),
-    "14": (inside,),
+    "13": (generation, nucleus, cached),
+    "14": (inside, ablated, induction),
     "15": (clinic,),
     "16": (scaling,),
 }

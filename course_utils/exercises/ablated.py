@@ -1,0 +1,152 @@
+"""The exercise of notebook 14 on ablation: a head taken out.
+
+Knows the shared layer. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def ablated(
+    context: Float[Tensor, "b h q d"], to_output: nn.Linear, head: int
+) -> Float[Tensor, "b q m"]:
+    """What the layer returns when this head adds nothing; the others stay."""
+    keep = torch.ones(context.shape[1], dtype=context.dtype)
+    keep[head] = 0
+    silent = context * keep[:, None, None]
+    return to_output(rearrange(silent, "b h q d -> b q (h d)"))
+
+
+def _cases(generator):
+    cases = []
+    for (b, h, q, d, m), head in (((3, 4, 5, 6, 7), 2), ((2, 3, 4, 5, 8), 0)):
+        numbers = torch.randn(b * h * q * d + m * h * d + m, generator=generator)
+        numbers = numbers.to(torch.get_default_dtype()) + 0.5
+        context, weight, bias = numbers.split([b * h * q * d, m * h * d, m])
+        to_output = nn.Linear(h * d, m).requires_grad_(False)
+        to_output.weight.copy_(weight.view(m, h * d))
+        to_output.bias.copy_(bias)
+        cases.append((context.view(b, h, q, d), to_output, head))
+    return cases
+
+
+def _merge(context):
+    return rearrange(context, "b h q d -> b q (h d)")
+
+
+def _zeroed(context, *place, value=0.0):
+    silent = context.clone()
+    silent[place] = value
+    return silent
+
+
+def _wrong_axis(axis):
+    def function(context, to_output, head):
+        place = [slice(None)] * 4
+        place[axis] = head
+        return to_output(_merge(_zeroed(context, *place)))
+
+    return function
+
+
+def _by_average(context, to_output, head):
+    mean = context[:, head].mean(dim=(0, 1))
+    return to_output(_merge(_zeroed(context, slice(None), head, value=mean)))
+
+
+def _in_the_stream(context, to_output, head):
+    out = to_output(_merge(context)).clone()
+    width = context.shape[-1]
+    out[..., head * width : (head + 1) * width] = 0
+    return out
+
+
+def _interleaved(context, to_output, head):
+    merged = _merge(context).clone()
+    merged[..., head :: context.shape[1]] = 0
+    return to_output(merged)
+
+
+def _without_bias(context, to_output, head):
+    return ablated(context, to_output, head) - to_output.bias
+
+
+def _alone(context, to_output, head):
+    only = torch.zeros_like(context)
+    only[:, head] = context[:, head]
+    return to_output(_merge(only))
+
+
+ABLATE = Exercise(
+    "inside.ablate",
+    "Gives the layer's output “b q m” from the context “b h q d” and its to_output, as "
+    "if this head had found nothing: what changes behind it was its doing.",
+    ("context", "to_output", "head"),
+    ablated,
+    _cases,
+    (
+        Mistake(
+            "a text is silenced, not a head",
+            _wrong_axis(0),
+            "You cleared one row of the batch, all heads of it.",
+            "“b h q d”: which place has h?",
+        ),
+        Mistake(
+            "a query is silenced, not a head",
+            _wrong_axis(2),
+            "You cleared one position in all heads.",
+            "“b h q d”: which place has h?",
+        ),
+        Mistake(
+            "one number of each head is silenced",
+            _wrong_axis(3),
+            "You cleared one component of every head's context.",
+            "“b h q d”: which place has h?",
+        ),
+        Mistake(
+            "the whole layer is silenced",
+            lambda context, to_output, head: to_output(_merge(0 * context)),
+            "No head adds anything any more. Whose price would you measure?",
+            "The other heads go on as if nothing had happened.",
+        ),
+        Mistake(
+            "the others are silenced",
+            _alone,
+            "Only this head is left. Who was to be quiet?",
+            "One minus your mask.",
+        ),
+        Mistake(
+            "its average, not zero",
+            _by_average,
+            "Gentle, and a fair choice, but the head still says something.",
+            "Zero is asked for here. Replacing by a mean is the last question below.",
+        ),
+        Mistake(
+            "cut out behind the output projection",
+            _in_the_stream,
+            "Behind to_output the heads are mixed: no column belongs to a head.",
+            "Silence it where heads still have an axis of their own.",
+        ),
+        Mistake(
+            "every h-th column instead of one slice",
+            _interleaved,
+            "In your merged vector the heads lie like cards dealt around a table.",
+            "“(h d)”: the head is the slow index, its numbers lie side by side.",
+        ),
+        Mistake(
+            "the bias goes as well",
+            _without_bias,
+            "The head is out, and so is the bias. Does it belong to a head?",
+            "Call to_output once, with everything that is left.",
+        ),
+    ),
+    "Zero the head's slice of the context (of a copy), bring the heads side by side, "
+    "call to_output.",
+)
+
+
+EXERCISES = (ABLATE,)
