@@ -1,4 +1,4 @@
-"""Right answers of many styles to the exercises of notebook 08, and doubly wrong ones."""
+"""Right answers to the exercises of notebook 08 in many styles; doubly wrong ones."""
 
 import torch
 

@@ -1,5 +1,226 @@
-"""Exercises of notebook 10."""
+"""Exercises of notebook 10: heads out of one product, the loss at birth, weights.
 
-from course_utils.exercises.exercise import Exercise
+Knows the shared decoder. Knows nothing of how an answer is run or shown.
+"""
 
-EXERCISES: tuple[Exercise, ...] = ()
+import math
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+from course_utils.config import DecoderConfig, StackConfig
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.models import DecoderLM
+
+# --- heads out of one product ------------------------------------------------------
+
+
+def heads_from_qkv(
+    fused: Float[Tensor, "b t n"], num_heads: int
+) -> Float[Tensor, "three b h t d"]:
+    """Queries, keys and values, one after the other, each cut into heads."""
+    return rearrange(fused, "b t (three h d) -> three b h t d", three=3, h=num_heads)
+
+
+def _fused(generator):
+    dtype = torch.get_default_dtype()
+    shapes = ((2, 5, 84), 4), ((1, 7, 30), 2)
+    return [
+        (torch.randn(shape, generator=generator, dtype=dtype), heads)
+        for shape, heads in shapes
+    ]
+
+
+def _cut(pattern):
+    return lambda x, h: rearrange(x, pattern, three=3, h=h)
+
+
+HEADS = Exercise(
+    "backbone.heads_from_qkv",
+    "Gives one tensor “three b h t d” (queries, keys, values) from the fused product "
+    "“b t (three h d)”. One large product is faster than three.",
+    ("fused", "num_heads"),
+    heads_from_qkv,
+    _fused,
+    (
+        Mistake(
+            "the heads come first, then the three roles",
+            _cut("b t (h three d) -> three b h t d"),
+            "You cut into heads first. Some published models do so; here the middle "
+            "*third* of the columns makes the keys.",
+            "In a pattern the first name in brackets runs slowest.",
+        ),
+        Mistake(
+            "every third column",
+            _cut("b t (h d three) -> three b h t d"),
+            "Your queries are columns 0, 3, 6, …: dealt out like cards.",
+            "The roles lie in three solid blocks. Which name runs slowest?",
+        ),
+        Mistake(
+            "a head takes every h-th column",
+            _cut("b t (three d h) -> three b h t d"),
+            "The three roles are right. Within one, a head owns neighboring columns.",
+            "Exchange the last two names within the brackets.",
+        ),
+        Mistake(
+            "heads still behind the positions",
+            _cut("b t (three h d) -> three b t h d"),
+            "Well cut. But attention wants each head by itself, with its positions.",
+            "“b t h d” wants to become “b h t d”.",
+        ),
+        Mistake(
+            "reshaped without transposing",
+            lambda x, h: x.reshape(3, len(x), h, x.shape[1], -1),
+            "The shape is right, but a reshape never moves a number past another.",
+            "First only cut the last axis into three names. Then permute.",
+        ),
+        Mistake(
+            "positions and columns exchanged",
+            _cut("b t (three h d) -> three b h d t"),
+            "Those are the heads transposed: within a head, positions are rows.",
+            "The last two names of the result should be t and d.",
+        ),
+    ),
+    "Cut the last axis into three names: role, head, width of a head. Then bring the "
+    "roles to the front, and the heads before the positions.",
+)
+
+
+# --- loss at birth -----------------------------------------------------------------
+
+
+def loss_at_birth(vocab_size: int, variance: float) -> float:
+    """Nats per token of a model whose logits are normal noise of this variance."""
+    return math.log(vocab_size) + variance / 2
+
+
+BIRTH = Exercise(
+    "backbone.loss_at_birth",
+    "Wants a number: the loss at birth in nats by the formula, for 2,981 tokens and "
+    "logits that are noise with standard deviation 3.",
+    (),
+    lambda: loss_at_birth(2981, 9),
+    lambda generator: [()],
+    (
+        Mistake(
+            "ln V alone",
+            lambda: math.log(2981),
+            "That is the price of knowing nothing. This model is sure of something, "
+            "and wrong.",
+            "Noise in the logits costs extra: look at the parabola.",
+        ),
+        Mistake(
+            "the whole variance",
+            lambda: math.log(2981) + 9,
+            "The extra price is too high, by a factor.",
+            "Read the formula aloud once more: how much of the variance?",
+        ),
+        Mistake(
+            "half the standard deviation",
+            lambda: math.log(2981) + 3 / 2,
+            "The curve over σ is a parabola, yours is a line.",
+            "Standard deviation 3: what is the variance?",
+        ),
+        Mistake(
+            "below ln V",
+            lambda: math.log(2981) - 9 / 2,
+            "The best model of random labels is the even one. Can noise beat it?",
+            "Look at the sign.",
+        ),
+        Mistake(
+            "bits for nats",
+            lambda: math.log2(2981) + 9 / 2,
+            "Which logarithm gives nats?",
+            "`math.log`, not `math.log2`.",
+        ),
+        Mistake(
+            "nothing to pay",
+            lambda: 0.0,
+            "0 is the loss of a model that is sure and right, every time.",
+            "Which share of the probability does each of 2,981 equal tokens get?",
+        ),
+        Mistake(
+            "one nat",
+            lambda: 1.0,
+            "A loss of 1 means one token in e, about three. There are 2,981.",
+            "Begin with the price of an even guess among all tokens.",
+        ),
+    ),
+    "Two parts: what an even guess among all tokens costs, and what noise adds.",
+    shared=loss_at_birth,
+    predicts=True,
+)
+
+
+# --- how many weights? -------------------------------------------------------------
+
+
+def count_weights(
+    vocab_size: int, length: int, d_model: int, blocks: int, d_ff: int
+) -> int:
+    """Numbers in all matrices of a decoder with learned positions and tied ends.
+
+    Biases and norms, which notebook 10 leaves out, are not matrices.
+    """
+    stack = StackConfig(d_model, 1, blocks, d_ff, length, positions="learned")
+    weights = DecoderLM(DecoderConfig(vocab_size, stack)).parameters()
+    return sum(weight.numel() for weight in weights if weight.ndim == 2)
+
+
+def _sum(vocab_size, length, d_model, blocks, d_ff, *, square=4, ends=1):
+    block = square * d_model**2 + 2 * d_model * d_ff
+    return (ends * vocab_size + length) * d_model + blocks * block
+
+
+COUNT = Exercise(
+    "backbone.count_weights",
+    "Gives the number of weights in `new_weights`, from the size of the vocabulary, "
+    "the length, m, the number of blocks and f. Where do the millions sit?",
+    ("vocab_size", "length", "d_model", "blocks", "d_ff"),
+    count_weights,
+    lambda generator: [(40, 12, 8, 2, 20), (50, 7, 6, 3, 10), (31, 5, 4, 1, 9)],
+    (
+        Mistake(
+            "the ends counted twice",
+            lambda *sizes: _sum(*sizes, ends=2),
+            "You gave the head a matrix of its own. Which one does it use here?",
+            "Tied: E stands at both ends, and is stored once.",
+        ),
+        Mistake(
+            "positions forgotten",
+            lambda v, t, m, n, f: _sum(v, 0, m, n, f),
+            "One table of the first line is missing.",
+            "Which matrix has one row per place in the text?",
+        ),
+        Mistake(
+            "one block only",
+            lambda v, t, m, n, f: _sum(v, t, m, 1, f),
+            "Each block has matrices of its own.",
+            "Only E and P are there once for all blocks.",
+        ),
+        Mistake(
+            "Q, K and V counted as one",
+            lambda *sizes: _sum(*sizes, square=2),
+            "The fused matrix is wider than it is high.",
+            "W_qkv maps m numbers to how many?",
+        ),
+        Mistake(
+            "the output projection forgotten",
+            lambda *sizes: _sum(*sizes, square=3),
+            "Queries, keys and values are there. Who writes to the stream?",
+            "W_o stands behind the heads, m by m.",
+        ),
+        Mistake(
+            "the way back from f forgotten",
+            lambda v, t, m, n, f: _sum(v, t, m, n, f) - n * m * f,
+            "The feed-forward goes out to f. And back?",
+            "W_1 is m by f. What is W_2?",
+        ),
+    ),
+    "E, P, and then per block: W_qkv, W_o, W_1, W_2. Rows times columns each.",
+)
+
+
+EXERCISES = (HEADS, BIRTH, COUNT)

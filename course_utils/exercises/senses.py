@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.masks import causal_mask
 from course_utils.models import Classifier
 
 
@@ -266,7 +267,7 @@ CAUSAL = Exercise(
         ),
     ),
     "List what the model has read up to the word. Which of it tells the senses apart?",
-    shared=Classifier.forward,
+    shared=causal_mask,
     predicts=True,
 )
 
