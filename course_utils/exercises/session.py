@@ -24,8 +24,10 @@ from course_utils.exercises import (
     recurrent,
     scaling,
     senses,
+    softening,
     tokens,
     training,
+    translating,
     translation,
 )
 from course_utils.exercises.checking import examine
@@ -39,7 +41,7 @@ BANKS = {
     "04": (positions,),
     "05": (blocks,),
     "06": (recurrent, looking_back),
-    "07": (translation,),
+    "07": (translation, softening, translating),
     "08": (senses,),
     "09": (tokens, encoding, bytewise),
     "10": (backbone, next_token),

@@ -1,0 +1,196 @@
+"""Exercises of notebook 07: a step of a beam, and its last choice.
+
+Knows the shared rule of lengths. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+
+from course_utils.decoding import beam_search, length_rule
+from course_utils.exercises.exercise import Exercise, Mistake
+
+# --- one step of a beam ------------------------------------------------------------
+
+
+def beam_step(totals: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Parents, tokens and new totals, each "w", the best first."""
+    width, size = log_probs.shape
+    best, picks = (totals[:, None] + log_probs).flatten().topk(width)
+    return picks // size, picks % size, best
+
+
+def _beam_cases(generator):
+    """The first beginning is so good that its second-best word stays too."""
+
+    def one(width, size):
+        dtype = torch.get_default_dtype()
+        noise = torch.randn((width, size), generator=generator, dtype=dtype)
+        spread = torch.linspace(0, 3, size, dtype=dtype) + 0.02 * noise
+        order = torch.rand((width, size), generator=generator).argsort(dim=1)
+        log_probs = spread.gather(1, order).log_softmax(dim=-1)
+        totals = -torch.arange(1, width + 1, dtype=dtype) * 0.77
+        log_probs[-1] = torch.linspace(0, 9, size, dtype=dtype).log_softmax(dim=-1)
+        return totals, log_probs
+
+    return [one(3, 7), one(4, 5), one(2, 9)]
+
+
+def _step(combine, keep=lambda total, picks, log_probs: total.flatten()[picks]):
+    """A step with other totals, or with other numbers handed on."""
+
+    def step(totals, log_probs):
+        width, size = log_probs.shape
+        total = combine(totals[:, None], log_probs)
+        picks = total.flatten().topk(width).indices
+        return picks // size, picks % size, keep(total, picks, log_probs)
+
+    return step
+
+
+def _one_child_each(totals, log_probs):
+    best, tokens = (totals[:, None] + log_probs).max(dim=1)
+    best, parents = best.sort(descending=True)
+    return parents, tokens[parents], best
+
+
+def _divided_by_the_width(totals, log_probs):
+    width = len(totals)
+    best, picks = (totals[:, None] + log_probs).flatten().topk(width)
+    return picks // width, picks % width, best
+
+
+def _exchanged(totals, log_probs):
+    parents, tokens, best = beam_step(totals, log_probs)
+    return tokens, parents, best
+
+
+BEAM = Exercise(
+    "translation.beam",
+    "Gives parents, tokens and new totals, each “w”, best first, from the totals “w” "
+    "so far and log_probs “w v” of the next token. A beam does nothing else.",
+    ("totals", "log_probs"),
+    beam_step,
+    _beam_cases,
+    (
+        Mistake(
+            "one child for each",
+            _one_child_each,
+            "Every beginning goes on once. A very good one may deserve two children, "
+            "and a bad one none.",
+            "Let all w · v continuations compete in one race.",
+        ),
+        Mistake(
+            "the past is forgotten",
+            _step(lambda totals, log_probs: log_probs),
+            "You rank by the last word alone.",
+            "What a beginning has earned so far goes along with it.",
+        ),
+        Mistake(
+            "only the last word is handed on",
+            _step(
+                torch.add, lambda total, picks, log_probs: log_probs.flatten()[picks]
+            ),
+            "Well chosen, but the totals you return are about one word.",
+            "At the next step nobody knows any more how good the beginning was.",
+        ),
+        Mistake(
+            "log-probabilities are multiplied",
+            _step(torch.mul),
+            "Two bad numbers below 0 make a good one above it.",
+            "Probabilities multiply. And their logarithms?",
+        ),
+        Mistake(
+            "divided by the width",
+            _divided_by_the_width,
+            "Parents and tokens do not fit: a row of the table is v wide, not w.",
+            "Place = row · (length of a row) + column.",
+        ),
+        Mistake(
+            "parents and tokens exchanged",
+            _exchanged,
+            "Your first result goes beyond the number of beginnings.",
+            "// tells the row, % the column. Rows are beginnings.",
+        ),
+    ),
+    "A table of all totals, w by v; flatten it; `topk`; then say row and column.",
+    shared=beam_search,
+)
+
+
+# --- the last choice ---------------------------------------------------------------
+
+
+def choice(
+    log_probs: list[float], lengths: list[int], penalty: float
+) -> tuple[int, float]:
+    """The number of the best text, and its value."""
+    pairs = zip(log_probs, lengths, strict=True)
+    values = [total / length_rule(length, penalty) for total, length in pairs]
+    return values.index(max(values)), max(values)
+
+
+def _choice_by(value, pick=max):
+    def choose(log_probs, lengths, penalty):
+        pairs = zip(log_probs, lengths, strict=True)
+        values = [value(total, length, penalty) for total, length in pairs]
+        return values.index(pick(values)), pick(values)
+
+    return choose
+
+
+CHOICE = Exercise(
+    "translation.choice",
+    "Gives (number, value) of the best text: its total log-probability over ((5 + "
+    "length) / 6) to the power penalty. Without such a rule the shortest text wins.",
+    ("log_probs", "lengths", "penalty"),
+    choice,
+    lambda generator: [
+        ([-2.0, -2.9, -2.3, -6.0], [3, 11, 4, 12], 0.6),
+        ([-1.5, -4.0, -1.9], [2, 5, 9], 1.0),
+        ([-3.0, -3.5], [4, 6], 0.8),
+    ],
+    (
+        Mistake(
+            "no rule of the length",
+            _choice_by(lambda total, n, p: total),
+            "Each word costs something, so you always choose one that says little.",
+            "Divide by something that grows with the length.",
+        ),
+        Mistake(
+            "divided by the length itself",
+            _choice_by(lambda total, n, p: total / n),
+            "A mean per word. The rule is gentler: it begins at 1 and grows slowly.",
+            "Where do 5, 6 and the penalty come in?",
+        ),
+        Mistake(
+            "the end token is not counted",
+            _choice_by(lambda total, n, p: total / length_rule(n - 1, p)),
+            "Your lengths are one too short.",
+            "The lengths given count every token that has a probability.",
+        ),
+        Mistake(
+            "multiplied",
+            _choice_by(lambda total, n, p: total * length_rule(n, p)),
+            "Long texts are punished a second time.",
+            "Log-probabilities lie below 0: what makes such a number better?",
+        ),
+        Mistake(
+            "the worst",
+            _choice_by(lambda total, n, p: total / length_rule(n, p), min),
+            "The values are right, and you took the one farthest from 0.",
+            "−1 is better than −2.",
+        ),
+        Mistake(
+            "the penalty is no power",
+            _choice_by(lambda total, n, p: total / ((5 + n) / 6 * p)),
+            "A factor is the same for short and long, so it chooses nothing.",
+            "With penalty 0 there should be no rule at all. Is that so?",
+        ),
+    ),
+    "One value for each text, then the largest. `length_rule` of the package is the "
+    "divisor.",
+    shared=length_rule,
+)
+
+
+EXERCISES = (BEAM, CHOICE)
