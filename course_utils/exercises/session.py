@@ -8,7 +8,9 @@ from course_utils.exercises import (
     attention,
     backbone,
     blocks,
+    budget,
     bytewise,
+    checkups,
     clinic,
     cosine,
     encoding,
@@ -24,6 +26,7 @@ from course_utils.exercises import (
     recurrent,
     scaling,
     senses,
+    sharing,
     softening,
     tokens,
     training,
@@ -49,8 +52,8 @@ BANKS = {
     "12": (training,),
     "13": (generation,),
     "14": (inside,),
-    "15": (clinic,),
-    "16": (scaling,),
+    "15": (clinic, checkups),
+    "16": (budget, scaling, sharing),
 }
 BANK = {
     exercise.name: exercise

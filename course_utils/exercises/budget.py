@@ -1,0 +1,290 @@
+"""Exercises of notebook 16: what a training costs, counted before it runs.
+
+Knows configs, and AdamW for one step. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+
+from course_utils.config import LlamaConfig
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def parameters(config: LlamaConfig) -> int:
+    """How many numbers a `LlamaLM` of this config learns."""
+    m, f = config.d_model, config.d_ff
+    narrow = m * config.num_kv_heads // config.num_heads
+    block = 2 * m * m + 2 * m * narrow + 3 * m * f + 2 * m
+    tables = config.vocab_size * m * (1 if config.tied else 2)
+    return config.num_layers * block + tables + m
+
+
+def _configs(generator):
+    def one(width, heads, kv_heads, layers, tied):
+        vocab = torch.randint(30, 60, (), generator=generator).item()
+        sizes = vocab, width, heads, kv_heads, layers, 5 * width // 2
+        return (LlamaConfig(*sizes, max_length=16, tied=tied),)
+
+    return [one(24, 4, 2, 3, True), one(36, 6, 1, 2, False), one(16, 4, 4, 1, True)]
+
+
+def _table(config):
+    return config.vocab_size * config.d_model
+
+
+def _wide(config):
+    """What keys and values have less than queries, in all layers."""
+    less = config.num_heads - config.num_kv_heads
+    head_dim = config.d_model // config.num_heads
+    return config.num_layers * 2 * config.d_model * less * head_dim
+
+
+PARAMETERS = Exercise(
+    "scaling.parameters",
+    "Gives the number of parameters of a LlamaLM from its config, for grouped heads "
+    "(num_kv_heads) and untied tables (tied=False), too. Every cost follows from it.",
+    ("config",),
+    parameters,
+    _configs,
+    (
+        Mistake(
+            "keys and values as wide as queries",
+            lambda c: parameters(c) + _wide(c),
+            "With fewer heads for keys and values two of the four matrices get narrow.",
+            "A head has d_model / num_heads columns. How many heads have the keys?",
+        ),
+        Mistake(
+            "two matrices in the feed-forward network",
+            lambda c: parameters(c) - c.num_layers * c.d_model * c.d_ff,
+            "In LLaMA's feed-forward network one matrix is a gate. Count again.",
+            "Widen, gate, narrow (notebook 11).",
+        ),
+        Mistake(
+            "no norms",
+            lambda c: parameters(c) - (2 * c.num_layers + 1) * c.d_model,
+            "It is short by very little: by some vectors of width d_model.",
+            "A norm scales every number of the stream. Where do norms stand?",
+        ),
+        Mistake(
+            "the last norm is missing",
+            lambda c: parameters(c) - c.d_model,
+            "It is short by one vector of width d_model.",
+            "What stands between the last block and the logits?",
+        ),
+        Mistake(
+            "the tables are always tied",
+            lambda c: parameters(c) - (0 if c.tied else _table(c)),
+            "With tied=False it is short by a whole table. One setting is unused.",
+            "Which matrix makes logits, when the embedding does not?",
+        ),
+        Mistake(
+            "the tables are never tied",
+            lambda c: parameters(c) + (_table(c) if c.tied else 0),
+            "Tied means: the embedding serves twice and is there once.",
+            "Look at config.tied.",
+        ),
+        Mistake(
+            "no embedding",
+            lambda c: parameters(c) - _table(c),
+            "In a small model the table you left out is most of it.",
+            "Each word of the vocabulary has a vector.",
+        ),
+    ),
+    "Begin with the formula of this section. Two of its four m² hold only with full "
+    "heads, and vm only with tied tables.",
+)
+
+
+def flops(matrices: int, layers: int, width: int, length: int, tokens: int) -> int:
+    """FLOPs of a training on `tokens`, forward and backward, attention included.
+
+    Each token meets `length` keys in each layer, for scores and for contexts; what a
+    mask hides is computed all the same.
+    """
+    forward = 2 * matrices + layers * (2 + 2) * length * width
+    return 3 * forward * tokens
+
+
+def _trainings(generator):
+    def one(matrices, layers, width, length):
+        tokens = torch.randint(100, 900, (), generator=generator).item()
+        return matrices, layers, width, length, tokens
+
+    return [one(5000, 3, 16, 24), one(700, 2, 8, 96)]
+
+
+FLOPS = Exercise(
+    "scaling.flops",
+    "Gives all FLOPs of a training on `tokens` tokens: 6 per number in a matrix and "
+    "token, and attention's own two products over `length` keys of `width` in each "
+    "layer. In long texts these rule.",
+    ("matrices", "layers", "width", "length", "tokens"),
+    flops,
+    _trainings,
+    (
+        Mistake(
+            "forward only",
+            lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3,
+            "That is what writing costs. Training also goes back.",
+            "Every product of the forward pass has two on the way back.",
+        ),
+        Mistake(
+            "one product on the way back",
+            lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3 * 2,
+            "Backward costs more than forward. Which two gradients has a product?",
+            "One for its input, one for its weights.",
+        ),
+        Mistake(
+            "attention's own products are missing",
+            lambda n, layers, m, t, d: 6 * n * d,
+            "The rule of thumb, 6 N D. Which products have no weights of their own?",
+            "Queries meet keys, and weights meet values.",
+        ),
+        Mistake(
+            "scores only",
+            lambda n, layers, m, t, d: (6 * n + 6 * layers * t * m) * d,
+            "Queries have met keys. What is done with the weights after softmax?",
+            "Contexts cost as much as scores.",
+        ),
+        Mistake(
+            "attention in one layer",
+            lambda n, layers, m, t, d: flops(n, 1, m, t, d),
+            "Each layer has an attention of its own. One argument is unused.",
+            "The matrices of all layers are in `matrices`, the products are not.",
+        ),
+        Mistake(
+            "attention only forward",
+            lambda n, layers, m, t, d: (6 * n + 4 * layers * t * m) * d,
+            "Its products have no weights, and yet gradients pass through them.",
+            "Each product of the forward pass has two on the way back, these too.",
+        ),
+    ),
+    "Forward, for one token: 2 per number in a matrix. A score is a dot product of "
+    "`width` numbers over all heads, so 2 · width for each key.",
+)
+
+
+def adamw_bytes() -> float:
+    """Bytes per parameter after one step of AdamW, in float32, measured."""
+    with torch.random.fork_rng(devices=[]):
+        model = torch.nn.Linear(6, 5, dtype=torch.float32)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(2, 6, dtype=torch.float32)).sum().backward()
+    optimizer.step()
+    kept = [x for p in model.parameters() for x in (p, p.grad)]
+    states = optimizer.state.values()
+    kept += [state[name] for state in states for name in ("exp_avg", "exp_avg_sq")]
+    numbers = sum(p.numel() for p in model.parameters())
+    return sum(x.numel() * x.element_size() for x in kept) / numbers
+
+
+BYTES = Exercise(
+    "scaling.bytes",
+    "Wants the bytes per parameter that training with AdamW keeps in float32: the "
+    "weight, its gradient, and what the optimizer remembers of it. Memory ends first.",
+    (),
+    adamw_bytes,
+    lambda generator: [()],
+    (
+        Mistake(
+            "only the weights",
+            lambda: 4,
+            "Enough to write with. What does a training add for each weight?",
+            "backward() leaves a number in `.grad`, and AdamW remembers past steps.",
+        ),
+        Mistake(
+            "no memory in the optimizer",
+            lambda: 8,
+            "Enough for plain gradient descent. AdamW remembers past gradients.",
+            "Adam keeps a mean of the gradients, and a mean of their squares.",
+        ),
+        Mistake(
+            "one average",
+            lambda: 12,
+            "Enough for momentum. Adam also asks how large gradients usually are.",
+            "How many moments stand in the paper's formulas?",
+        ),
+        Mistake(
+            "twice the width of a number",
+            lambda: 32,
+            "Four numbers, right. How many bits has a float32?",
+            "A byte has 8 bits.",
+        ),
+        Mistake(
+            "numbers, not bytes",
+            lambda: 4 * 8 * 4,
+            "Those are bits. Memory is sold in bytes.",
+            "A byte has 8 bits.",
+        ),
+    ),
+    "Count the numbers that belong to one weight after a step. A float32 has 4 bytes.",
+    predicts=True,
+)
+
+
+def days(
+    parameters: float, tokens: float, machines: int, speed: float, share: float
+) -> float:
+    """Days that 6 N D operations take; speed is of one machine, per second."""
+    return 6 * parameters * tokens / (machines * speed * share) / 86_400
+
+
+def _plans(generator):
+    def one(parameters, tokens, machines, speed):
+        share = 0.3 + 0.3 * torch.rand((), generator=generator).item()
+        return parameters, tokens, machines, speed, share
+
+    return [one(7e9, 1e12, 64, 1e15), one(2e6, 3e8, 1, 6e10)]
+
+
+DAYS = Exercise(
+    "scaling.days",
+    "Gives the days a training takes: parameters, tokens, machines, operations per "
+    "second of one machine, and the share of its speed that is reached. Ask before you "
+    "rent.",
+    ("parameters", "tokens", "machines", "speed", "share"),
+    days,
+    _plans,
+    (
+        Mistake(
+            "at full speed",
+            lambda n, d, machines, speed, share: days(n, d, machines, speed, 1),
+            "A promise nobody keeps: no training reaches what a product alone reaches.",
+            "One argument is unused.",
+        ),
+        Mistake(
+            "the share helps",
+            lambda n, d, machines, speed, share: days(n, d, machines, speed, 1 / share),
+            "The lower the share, the sooner you are done? Turn it around.",
+            "share × speed is what you get in a second.",
+        ),
+        Mistake(
+            "forward only",
+            lambda n, d, *rest: days(n, d, *rest) / 3,
+            "Right for reading those tokens. Training goes back as well.",
+            "How many operations per parameter and token has section 2?",
+        ),
+        Mistake(
+            "hours",
+            lambda n, d, *rest: days(n, d, *rest) * 24,
+            "A right number in another unit.",
+            "How many seconds has a day?",
+        ),
+        Mistake(
+            "seconds",
+            lambda n, d, *rest: days(n, d, *rest) * 86_400,
+            "A right number in another unit. Nobody plans in seconds.",
+            "How many seconds has a day?",
+        ),
+        Mistake(
+            "one machine",
+            lambda n, d, machines, speed, share: days(n, d, 1, speed, share),
+            "All machines work at the same time. One argument is unused.",
+            "What do all of them compute in one second?",
+        ),
+    ),
+    "Operations first, then what all machines really do in a second, then seconds to "
+    "days.",
+)
+
+
+EXERCISES = (PARAMETERS, FLOPS, BYTES, DAYS)
