@@ -1,5 +1,176 @@
-"""Exercises of notebook 04."""
+"""Exercises of notebook 04: the table of sinusoids, and one of its hands.
 
-from course_utils.exercises.exercise import Exercise
+Knows the shared table. Knows nothing of how an answer is run or shown.
+"""
 
-EXERCISES: tuple[Exercise, ...] = ()
+import math
+
+import torch
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.positions import sinusoidal_positions
+
+
+def _hands(width):
+    return torch.arange(width // 2, dtype=torch.get_default_dtype())
+
+
+def _interleaved(sines, cosines):
+    return torch.stack([sines, cosines], dim=-1).flatten(-2)
+
+
+def _turned(positions, speeds):
+    """Sines and cosines of every hand at every position, each "t pairs"."""
+    angles = torch.outer(positions, speeds)
+    return angles.sin(), angles.cos()
+
+
+def _table(length, exponents):
+    positions = torch.arange(length, dtype=exponents.dtype)
+    return _interleaved(*_turned(positions, 10_000**-exponents))
+
+
+# --- the table ---------------------------------------------------------------------
+
+
+def _own_clocks(length, width):
+    positions, columns = _hands(2 * length), 2 * _hands(width)
+    sines, _ = _turned(positions, 10_000 ** (-columns / width))
+    _, cosines = _turned(positions, 10_000 ** (-(columns + 1) / width))
+    return _interleaved(sines, cosines)
+
+
+SINUSOIDS = Exercise(
+    "positions.sinusoids",
+    "Gives the table “t m” for a length and an even d_model: sine and cosine of one "
+    "angle side by side, so that one rotation moves every position.",
+    ("length", "d_model"),
+    sinusoidal_positions,
+    lambda generator: [(40, 6), (23, 10), (1, 4)],
+    (
+        Mistake(
+            "the cosine has a clock of its own",
+            _own_clocks,
+            "Rows 0 and 1 look fine. Far out, does sine² + cosine² of a pair still "
+            "give 1?",
+            "A hand has *one* angle. Which number goes into the exponent of column 1?",
+        ),
+        Mistake(
+            "the hands are numbered from 1",
+            lambda length, width: _table(length, (2 * _hands(width) + 2) / width),
+            "Each hand is a hand, but the fastest is missing. Row 1 should begin with "
+            "the sine of 1.",
+            "Which i does the first pair of columns have?",
+        ),
+        Mistake(
+            "sines in one half, cosines in the other",
+            lambda length, width: torch.cat(
+                _turned(_hands(2 * length), 10_000 ** (-2 * _hands(width) / width)), -1
+            ),
+            "The right numbers in other columns. Where does the formula put the "
+            "cosine of hand 0?",
+            "Sine, cosine, sine, cosine, … torch.stack makes pairs, flatten lays them "
+            "in a row.",
+        ),
+        Mistake(
+            "the exponent grows half as fast",
+            lambda length, width: _table(length, _hands(width) / width),
+            "Hand 0 is right, all others are too fast: the last one should need some "
+            "ten thousand positions for a turn.",
+            "A column number goes into the exponent. Hand i starts in which column?",
+        ),
+        Mistake(
+            "the slowest hand is too slow",
+            lambda length, width: _table(
+                length, _hands(width) / max(width // 2 - 1, 1)
+            ),
+            "You spread the speeds from 1 to 1/10,000, both ends included. The formula "
+            "stops one hand earlier.",
+            "By what is 2i divided in the exponent?",
+        ),
+        Mistake(
+            "the hands get faster and faster",
+            lambda length, width: _table(length, -2 * _hands(width) / width),
+            "Hand 0 is right. The next one should turn less, yours turns more.",
+            "Look at the sign in the exponent.",
+        ),
+        Mistake(
+            "the cosine comes first",
+            lambda length, width: (
+                sinusoidal_positions(length, width).unflatten(-1, (-1, 2)).flip(-1)
+            ).flatten(-2),
+            "Row 0 should begin with 0, 1. Yours begins with 1, 0.",
+            "Even columns are 0, 2, 4, … Which of the two functions do they hold?",
+        ),
+        Mistake(
+            "positions are numbered from 1",
+            lambda length, width: sinusoidal_positions(length + 1, width)[1:],
+            "Your row 0 is the row 1 of everybody else.",
+            "Before the first step no hand has turned.",
+        ),
+    ),
+    "First the speeds, one per hand. Then positions times speeds gives all angles.",
+)
+
+
+# --- one hand ----------------------------------------------------------------------
+
+
+def hand_angle(position: int, hand: int, d_model: int) -> float:
+    """The angle in radians, read from the table; right for less than half a turn."""
+    row = sinusoidal_positions(position + 1, d_model)[-1]
+    return math.atan2(row[2 * hand], row[2 * hand + 1])
+
+
+HAND = Exercise(
+    "positions.hand",
+    "Wants a number: by how many radians has hand 4 of a table of width 16 turned at "
+    "position 30? The slow hands are what tells far positions apart.",
+    (),
+    lambda: hand_angle(30, 4, 16),
+    lambda generator: [()],
+    (
+        Mistake(
+            "the speed of hand 8",
+            lambda: 30 * 10_000 ** (-16 / 16),
+            "Too slow. Is the exponent of hand i −2i/m or −4i/m?",
+            "Width 16 has the hands 0 to 7 only. Count the columns before hand 4.",
+        ),
+        Mistake(
+            "i instead of 2i",
+            lambda: 30 * 10_000 ** (-4 / 16),
+            "Too fast: that is the speed of hand 2.",
+            "The exponent holds the number of the hand's first *column*.",
+        ),
+        Mistake(
+            "the hand before",
+            lambda: 30 * 10_000 ** (-6 / 16),
+            "That is hand 3: the fourth one, if you count from 1.",
+            "Hand 0 has the speed 1, so hand 1 is the second.",
+        ),
+        Mistake(
+            "the hand behind",
+            lambda: 30 * 10_000 ** (-10 / 16),
+            "That is hand 5. How many hands come before hand 4?",
+            "Hand 0 has the speed 1. From there four equal steps down.",
+        ),
+        Mistake(
+            "degrees",
+            lambda: math.degrees(hand_angle(30, 4, 16)),
+            "The right angle in another unit.",
+            "A whole turn is 2π radians.",
+        ),
+        Mistake(
+            "one position's worth",
+            lambda: hand_angle(1, 4, 16),
+            "That is its speed, the turn per position.",
+            "How many steps is it from position 0?",
+        ),
+    ),
+    "Speed times position. What is 2i/m here, and what is 10,000 to that power?",
+    shared=sinusoidal_positions,
+    predicts=True,
+)
+
+
+EXERCISES = (SINUSOIDS, HAND)

@@ -1,0 +1,87 @@
+"""An exercise of notebook 04: ALiBi, a price for each step of distance.
+
+Knows the shared function. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.positions import alibi_bias
+
+
+def _rates(num_heads):
+    heads = torch.arange(1, num_heads + 1, dtype=torch.get_default_dtype())
+    return 2.0 ** (-8.0 * heads / num_heads)
+
+
+def _ahead(query_length, key_length):
+    """How far a key stands to the right of a query, "q k"."""
+    queries = torch.arange(query_length) + key_length - query_length
+    return torch.arange(key_length) - queries[:, None]
+
+
+def _bias(rates, distance):
+    return -rates[:, None, None] * distance
+
+
+ALIBI = Exercise(
+    "positions.alibi",
+    "Gives the bias “h q k”: minus the rate of the head times |q − k|. Queries are the "
+    "*last* query_length of the key_length positions, as when a model writes.",
+    ("num_heads", "query_length", "key_length"),
+    alibi_bias,
+    lambda generator: [(3, 5, 5), (4, 2, 7), (6, 1, 3)],
+    (
+        Mistake(
+            "a prize for distance",
+            lambda h, q, k: -alibi_bias(h, q, k),
+            "Far keys win here. A price makes a score smaller.",
+            "No entry of the bias is above 0.",
+        ),
+        Mistake(
+            "the rates begin with 1",
+            lambda h, q, k: _bias(2 ** (8 / h) * _rates(h), _ahead(q, k).abs()),
+            "Every rate is one head too steep. The last head should have 1/256.",
+            "In the exponent the first head counts as 1, not as 0.",
+        ),
+        Mistake(
+            "one rate for all heads",
+            lambda h, q, k: alibi_bias(h, q, k)[:1].expand(h, -1, -1),
+            "All heads look equally far. What is several of them good for, then?",
+            "A rate for each head: a vector “h”, and two more axes for q and k.",
+        ),
+        Mistake(
+            "rates that do not know how many heads there are",
+            lambda h, q, k: _bias(_rates(8).repeat(h)[:h], _ahead(q, k).abs()),
+            "1/2, 1/4, 1/8, … is right for eight heads. These here are not eight.",
+            "The last of H heads has 1/256, whatever H is.",
+        ),
+        Mistake(
+            "queries are counted from 0",
+            lambda h, q, k: alibi_bias(h, k, k)[:, :q],
+            "Right where there are as many queries as keys. Otherwise your queries "
+            "stand at the beginning.",
+            "Seven keys, two queries: these two are the positions 5 and 6.",
+        ),
+        Mistake(
+            "the future gets a prize",
+            lambda h, q, k: _bias(_rates(h), -_ahead(q, k)),
+            "The past is right. To the right of the query your bias is above 0; under "
+            "a causal mask nobody would notice.",
+            "A distance has no sign.",
+        ),
+        Mistake(
+            "the mask is in it",
+            lambda h, q, k: alibi_bias(h, q, k).masked_fill(
+                _ahead(q, k) > 0, -torch.inf
+            ),
+            "The prices are right. Hiding is the mask's work, and an encoder has no "
+            "causal mask.",
+            "Keep the two apart: a key to the right costs what one to the left costs.",
+        ),
+    ),
+    "Three small steps: the rates “h”, the distances “q k”, and their product.",
+)
+
+
+EXERCISES = (ALIBI,)
