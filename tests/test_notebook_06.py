@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from course_utils.data.batches import pair_batches
-from course_utils.recurrent import SCORES, RecurrentSeq2Seq
+from course_utils.recurrent import RecurrentSeq2Seq
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "06_recurrent_attention.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
@@ -104,21 +104,17 @@ def markdown():
     return "\n".join(source_of(c) for c in CELLS if c["cell_type"] == "markdown")
 
 
-def test_the_solution_passes_the_check_of_its_cell(built, capsys):
-    (solution,) = re.findall(r"```python\n(def .*?)```", markdown(), re.S)
+@pytest.mark.parametrize("stub", ["my_general", "my_additive", "my_step", "my_gate"])
+def test_what_the_reader_is_to_write_is_not_written_yet(stub):
     (cell,) = [
         c
         for c in CELLS
-        if "def my_additive" in source_of(c) and c["cell_type"] == "code"
+        if re.search(rf"(def )?{stub}( =|\()", source_of(c))
+        and "check(" in source_of(c)
     ]
-    assert "".join(cell["outputs"][0]["text"]) == "not tried yet\n"
-    body = [
-        n for n in ast.parse(source_of(cell)).body if not isinstance(n, ast.FunctionDef)
-    ]
-    names = dict(built, SCORES=SCORES)
-    exec(solution, names)
-    exec(compile(ast.Module(body, []), str(NOTEBOOK), "exec"), names)
-    assert capsys.readouterr().out == "✓\n"
+    said = ["".join(o["data"]["text/plain"]) for o in cell["outputs"]]
+    assert len(said) == source_of(cell).count("check(")
+    assert all("not tried yet" in text for text in said)
 
 
 def test_the_longest_chain_is_counted(built):
