@@ -144,4 +144,33 @@ VARIANTS = {
     ],
     "heads.count": [count_by_formula, count_by_layers, count_as_tensor],
 }
-BOTH = {}
+BOTH = {
+    "attention.scores": [
+        lambda q, k: k @ q.transpose(-2, -1),  # exchanged, and no scale
+        lambda q, k: q @ k.transpose(-2, -1) * q.shape[-1],  # multiplied, no root
+    ],
+    "attention.weights": [
+        lambda s: s.exp() / s.exp().sum(dim=-2, keepdim=True),  # columns that overflow
+        lambda s: (s - s.max()).softmax(dim=-2) / 2,
+    ],
+    "attention.context": [
+        lambda w, v: w.transpose(-2, -1) * v,
+        lambda w, v: w.transpose(-2, -1).round() @ v,
+    ],
+    "attention.cosine": [
+        lambda q, k, v, t: (q @ k.T).softmax(dim=-1) @ v,  # lengths, no temperature
+        lambda q, k, v, t: (F.normalize(q, dim=0) @ k.T * t).softmax(dim=-1) @ v,
+    ],
+    "heads.split": [
+        lambda x, h: rearrange(x, "b t (d h) -> b h d t", h=h),
+        lambda x, h: rearrange(x, "b t (d h) -> b t h d", h=h),
+    ],
+    "heads.merge": [
+        lambda x: x.sum(dim=1) / 2,
+        lambda x: rearrange(x, "b h q d -> b (h q) d").mean(dim=1),
+    ],
+    "heads.count": [
+        lambda m, h, d: 3 * m * h * d,  # no biases, no output projection
+        lambda m, h, d: 4 * m * d + 3 * d,
+    ],
+}

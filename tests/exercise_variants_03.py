@@ -102,4 +102,27 @@ VARIANTS = {
     ],
     "masks.two_new": [TWO_NEW, causal_mask(2, 7), causal_mask(7)[-2:]],
 }
-BOTH = {}
+BOTH = {
+    "masks.causal": [
+        lambda length: ~torch.ones(length, length).tril(-1).bool(),  # closed, one ahead
+        lambda length: torch.ones(length, length).triu(1).T,  # itself hidden, no bools
+    ],
+    "masks.padding": [
+        lambda ids, pad: (ids == 0)[:, None, None, :],
+        lambda ids, pad: (ids != 0)[:, None, :, None],
+        lambda ids, pad: ids == pad,
+    ],
+    "masks.join": [lambda a, b: ~(a | b), lambda a, b: ~a & torch.ones_like(b)],
+    "masks.window": [
+        lambda t, w: torch.ones(t, t).bool().triu(-w),  # the future, one too many
+        lambda t, w: ~window_by_places(t, w + 1),
+    ],
+    "masks.weights": [
+        lambda s, mask: s.masked_fill(mask, float("-inf")).softmax(dim=-1),
+        lambda s, mask: (s * ~mask).softmax(dim=-1),
+    ],
+    "masks.shift": [
+        lambda ids: (ids[:, 2:], ids[:, :-2]),
+        lambda ids: (ids[:, 1:], ids[:, 1:]),
+    ],
+}

@@ -76,7 +76,7 @@ def run(
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)  # far cheaper than torch.manual_seed
         try:
             if seconds is None:
                 value = function(*given)

@@ -5,18 +5,22 @@ import inspect
 from typing import Any
 
 from course_utils.exercises import (
+    ablated,
     attention,
     backbone,
     blocks,
     budget,
     bytewise,
+    cached,
     checkups,
     clinic,
     cosine,
-    encoding,
     distances,
+    encoding,
     generation,
+    grouped,
     heads,
+    induction,
     inside,
     llama,
     looking_back,
@@ -24,14 +28,18 @@ from course_utils.exercises import (
     masks,
     next_token,
     norms,
+    nucleus,
+    packing,
     positions,
     recurrent,
     scaling,
     senses,
     sharing,
-    softening,
     silent,
+    softening,
     stacks,
+    stepping,
+    surprise,
     tokens,
     training,
     translating,
@@ -53,10 +61,10 @@ BANKS = {
     "08": (senses,),
     "09": (tokens, encoding, bytewise),
     "10": (backbone, next_token),
-    "11": (llama,),
-    "12": (training,),
-    "13": (generation,),
-    "14": (inside,),
+    "11": (llama, grouped),
+    "12": (surprise, packing, stepping, training),
+    "13": (generation, nucleus, cached),
+    "14": (inside, ablated, induction),
     "15": (clinic, checkups),
     "16": (budget, scaling, sharing),
 }
@@ -104,11 +112,24 @@ def solution(name: str) -> None:
     Report("solution", title, code=inspect.getsource(shown).rstrip()).show()
 
 
-def progress() -> None:
-    """The table of all exercises and where you stand."""
+def progress(notebook: str | None = None) -> None:
+    """Where you stand in one notebook, progress("01"), or in all of them, by notebook.
+
+    Raises ValueError for a notebook that has no exercises.
+    """
+    if notebook is not None and notebook not in BANKS:
+        raise ValueError(f"no exercises in {notebook!r}; there are {', '.join(BANKS)}")
+    shown = [notebook] if notebook else list(BANKS)
+    names = {nb: [e.name for bank in BANKS[nb] for e in bank.EXERCISES] for nb in shown}
     fresh = Report("not tried", "")
-    states = {name: _last.get(name, fresh).status for name in BANK}
-    signs = {"right": "✓", "not tried": "○"}
-    rows = [f"{signs.get(state, '✗')} {name}" for name, state in states.items()]
-    done = sum(state == "right" for state in states.values())
-    Report("progress", f"{done} of {len(BANK)}", code="\n".join(rows)).show()
+    rows, done = [], 0
+    for number, some in names.items():
+        states = [_last.get(name, fresh).status for name in some]
+        done += states.count("right")
+        for i, (state, name) in enumerate(zip(states, some, strict=True)):
+            sign = {"right": "✓", "not tried": "○"}.get(state, "✗")
+            rows.append(f"{number if i == 0 else '  '}  {sign} {name}")
+    of = f"{done} of {sum(map(len, names.values()))} right"
+    Report(
+        "progress", f"{notebook}: {of}" if notebook else of, code="\n".join(rows)
+    ).show()

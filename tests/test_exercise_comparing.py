@@ -1,0 +1,215 @@
+"""The first difference in words, and things in a few letters."""
+
+import copy
+from collections import Counter, OrderedDict, deque
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from course_utils.exercises.comparing import difference, same
+from course_utils.exercises.describing import altered, brief, describe
+
+WANTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+CHANGED = WANTED.clone()
+CHANGED[1, 0] = 5.0
+DIFFERENCES = [
+    (None, "None (is a `return` missing?)"),
+    (..., "your lines go there"),
+    (WANTED.numpy(), "a NumPy array"),
+    (WANTED.tolist(), "a list of 2"),
+    ("text", "a str"),
+    (WANTED.T[:1], "Its shape is 1×2; 2×2"),
+    (WANTED.double(), "torch.float64; torch.float32"),
+    (WANTED.to("meta"), "on the device meta; cpu"),
+    (WANTED.log() - torch.inf + torch.inf, "Entry [0, 0] is NaN; 1"),
+    (CHANGED, "Entry [1, 0] is 5; 3 is wanted"),
+]
+
+
+@pytest.mark.parametrize("mine, said", DIFFERENCES, ids=lambda x: str(x)[:20])
+def test_the_first_difference_of_tensors_is_described(mine, said):
+    assert said in difference(mine, WANTED)
+
+
+TEXT = "the cat sat because it was tired"
+PAIRS = {("a", "b"): 3, ("b", "c"): 1}
+INSIDE = [
+    # lists: entries, lengths, depth
+    ([1, 2, 4], [1, 2, 3], "Entry 2 is 4; 3 is wanted."),
+    ((1, 2, 4), [1, 2, 3], "Entry 2 is 4; 3 is wanted."),
+    ([1, 2], [1, 2, 3], "It has 2 entries; 3 wanted."),
+    ([5], [1, 2, 3], "It has 1 entry; 3 wanted. Entry 0 is 5; 1 is wanted."),
+    ([[1, 2], [3, 5]], [[1, 2], [3, 4]], "Entry [1, 1] is 5; 4 is wanted."),
+    ([[1, 2], [3]], [[1, 2], [3, 4]], "Entry 1 has 1 entry; 2 wanted."),
+    ([[1, 2], 3], [[1, 2], [3, 4]], "Entry 1 is an int; a list of 2 is wanted."),
+    ([(0, "a")], [(0, "b")], "Entry [0, 1] is 'a'; 'b' is wanted."),
+    ([1, None], [1, 2], "Entry 1 is None; 2 is wanted."),
+    ([1, 2], [1, None], "Entry 1 is 2; None is wanted."),
+    ([CHANGED], [WANTED], "Entry 0: Entry [1, 0] is 5; 3 is wanted."),
+    (torch.tensor([1, 2, 4]), [1, 2, 3], "Entry 2 is 4; 3 is wanted."),
+    ((i for i in [1]), [1], "a generator (`list(...)` collects what it gives)"),
+    (7, [1, 2, 3], "It returns an int; a list of 3 is wanted."),
+    # tuples of results
+    ([WANTED, CHANGED], (WANTED, WANTED), "Result 1: Entry [1, 0] is 5"),
+    ((WANTED,), (WANTED, 3), "It returns 1 results; 2 are wanted."),
+    ((WANTED, 4), (WANTED, 3), "Result 1: It gives 4; 3 is wanted."),
+    # dicts
+    ({("a", "b"): 2, ("b", "c"): 1}, PAIRS, "Key ('a', 'b') is 2; 3 is wanted."),
+    (
+        {("a", "b"): 3},
+        PAIRS,
+        "Key ('b', 'c') is missing; it has the keys [('a', 'b')].",
+    ),
+    ({}, PAIRS, "Key ('a', 'b') is missing; it has no keys at all."),
+    (PAIRS | {"x": 1}, PAIRS, "Key 'x' is not wanted."),
+    (PAIRS | {"x": 1, "y": 2}, PAIRS, "Key 'x' (and 1 more) is not wanted."),
+    ([1, 2], PAIRS, "It returns a list of 2; a dict is wanted."),
+    ({"a": [1, 2]}, {"a": [1, 3]}, "Key 'a': Entry 1 is 2; 3 is wanted."),
+    ({1, 2}, {1, 3}, "3 is missing."),
+    # texts
+    ("dog", "cat", "It gives 'dog'; 'cat' is wanted."),
+    (TEXT.replace("w", "v"), TEXT, "Character 23 is 'v' in “…ause it vas tired…”; 'w'"),
+    (TEXT[:9], TEXT, "It has 9 characters; 32 are wanted."),
+    (3, TEXT, "It returns an int; a str is wanted: 'the cat"),
+    # single things
+    (False, True, "It gives False; True is wanted."),
+    (np.False_, True, "It gives False; True is wanted."),
+    ("yes", True, "It returns a str; True is wanted."),
+    (8, 7, "It gives 8; 7 is wanted."),
+    (float("nan"), 7, "It gives nan; 7 is wanted."),
+    (WANTED, 7, "It returns a tensor; a number is wanted."),
+    (3, None, "It gives 3; None is wanted."),
+]
+
+
+@pytest.mark.parametrize("mine, wanted, said", INSIDE, ids=lambda x: str(x)[:20])
+def test_the_first_differing_place_is_named(mine, wanted, said):
+    assert said in difference(mine, wanted)
+
+
+EQUAL = [
+    (WANTED + 1e-7, WANTED),
+    (np.int64(7), 7),
+    (torch.tensor([7]), 7),
+    ([WANTED], (WANTED,)),
+    ((1, 2), [1, 2]),
+    ([1, 2], (1, 2)),
+    (torch.tensor([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
+    (np.array([1.0, 2.0]), [1, 2]),
+    (range(3), [0, 1, 2]),
+    (deque("ab"), ["a", "b"]),
+    ([torch.tensor(1), np.int64(2), 3.0], [1, 2, 3]),
+    (Counter("aab"), {"a": 2, "b": 1}),
+    (OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
+    ({torch.tensor(1): torch.tensor(2)}, {1: 2}),
+    (torch.tensor(True), True),
+    (1, True),
+    (float("inf"), float("inf")),
+    ([float("nan")], [float("nan")]),
+    (None, None),
+    ([None, "a", (1, [2])], [None, "a", (1, [2])]),
+    (frozenset("ab"), {"a", "b"}),
+]
+
+
+@pytest.mark.parametrize("mine, wanted", EQUAL, ids=lambda x: str(x)[:20])
+def test_what_is_equal_has_no_difference(mine, wanted):
+    assert difference(mine, wanted) is None
+
+
+def test_single_and_double_precision_may_meet_between_two_answers():
+    assert same(WANTED.double(), WANTED) and not same(CHANGED.double(), WANTED)
+
+
+def test_long_things_are_cut_short():
+    thousand = list(range(1000))
+    for mine in ([*thousand[:-1], 0], [thousand], thousand * 9, {"a": thousand}):
+        for wanted in (thousand, {"b": thousand}, [thousand * 2], "x" * 5000, PAIRS):
+            assert len(difference(mine, wanted)) < 300
+    assert len(difference("y" * 9999, "x" * 5000)) < 200
+    assert len(difference({i: i for i in range(999)}, PAIRS)) < 200
+
+
+class Hostile:
+    """Whatever one asks it, it raises."""
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+    __hash__ = None
+    __len__ = __bool__ = __repr__ = __iter__ = __eq__
+
+
+def test_a_hostile_result_is_only_different():
+    for wanted in (WANTED, [1], (WANTED, 1), {"a": 1}, "a", 1, None, True, {1}):
+        for mine in (Hostile(), [Hostile()], {"a": Hostile()}, (Hostile(), Hostile())):
+            assert difference(mine, wanted)
+
+
+DESCRIBED = [
+    (WANTED, "2×2"),
+    (torch.tensor(1.0), "one number"),
+    ([3, 1, 2], "[3, 1, 2]"),
+    (list(range(50)), "50 numbers"),
+    (["cat"] * 50, "50 texts"),
+    ([("a", "b")] * 50, "50 tuples"),
+    ([WANTED] * 5, "5 entries"),
+    ((WANTED, WANTED[0]), "(2×2, 2)"),
+    ({("a", "b"): 3}, "{('a', 'b'): 3}"),
+    ({i: i for i in range(50)}, "50 keys"),
+    (nn.Linear(4, 6), "a layer Linear(4 → 6)"),
+    (nn.Embedding(4, 6), "a layer Embedding(4, 6)"),
+    (nn.Sequential(nn.Linear(4, 6)), "a layer Sequential"),
+    (len, "a function"),
+    (nn.Linear, "a class"),
+    (torch.Generator(), "a generator"),
+    (1 / 3, "0.333333"),
+    (True, "True"),
+    (None, "None"),
+    ("cat", "'cat'"),
+]
+
+
+@pytest.mark.parametrize("value, said", DESCRIBED, ids=lambda x: str(x)[:20])
+def test_arguments_are_described_in_a_few_letters(value, said):
+    assert describe(value) == said
+
+
+def test_brief_is_like_repr_for_what_is_short():
+    for value in (1, "a", [1, "b"], {"a": (1, None)}, 0.5, True):
+        assert brief(value) == repr(value)
+    assert len(brief("word " * 999)) < 80 and len(brief([[0] * 99] * 99)) < 200
+
+
+def test_changes_are_found_wherever_they_hide():
+    def write_tensor(given):
+        given["tensor"][0, 0] = 9
+
+    def write_layer(given):
+        with torch.no_grad():
+            given["layers"][1].weight[0, 0] += 1
+
+    writers = {
+        "tensor": write_tensor,
+        "layer": write_layer,
+        "append": lambda given: given["list"].append(1),
+        "reverse": lambda given: given["list"].reverse(),
+        "inside": lambda given: given["list"][1].pop(),
+        "key": lambda given: given["dict"].update(new=1),
+        "value": lambda given: given["dict"].update(old=2),
+        "array": lambda given: given["array"].fill(2),
+    }
+    before = {
+        "tensor": WANTED.clone(),
+        "layers": [nn.ReLU(), nn.Linear(2, 3)],
+        "list": [0, [1, 2], "a", float("nan"), len, torch.tensor([torch.nan])],
+        "dict": {"old": 1},
+        "array": np.ones(3),
+    }
+    assert not altered(before, copy.deepcopy(before))
+    for name, write in writers.items():
+        after = copy.deepcopy(before)
+        write(after)
+        assert altered(before, after), name
