@@ -10,6 +10,10 @@ from torch.nn import functional as F
 from course_utils.attention import MultiHeadAttention
 from course_utils.blocks import EncoderBlock
 from course_utils.config import StackConfig
+from course_utils.exercises.blocks import block
+from course_utils.exercises.norms import layer_norm
+from course_utils.exercises.silent import road_is_free
+from course_utils.exercises.stacks import stack
 from course_utils.feedforward import FeedForward
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "05_block.ipynb"
@@ -55,3 +59,26 @@ def test_the_block_is_the_packages_masked_or_not():
     x, mask = torch.randn(2, 5, 24), torch.ones(5, 5, dtype=torch.bool).tril()
     torch.testing.assert_close(ours(x), theirs(x))
     torch.testing.assert_close(ours(x, mask), theirs(x, mask))
+
+
+def test_the_norm_of_the_exercise_is_pytorchs():
+    x, scale, shift = 3 * torch.randn(2, 5, 24) + 1, torch.randn(24), torch.randn(24)
+    for eps in (1e-5, 0.1):
+        theirs = F.layer_norm(x, (24,), scale, shift, eps)
+        torch.testing.assert_close(layer_norm(x, scale, shift, eps), theirs)
+
+
+def test_block_and_stack_of_the_exercises_run_the_packages_and_the_notebooks():
+    ours, x = built()["Block"](24, 4, 40), torch.randn(2, 5, 24)
+    parts = ours.norm1, ours.attention, ours.norm2, ours.feedforward, ours.dropout
+    torch.testing.assert_close(block(x, *parts), ours(x))
+    norm = nn.LayerNorm(24)
+    torch.testing.assert_close(stack(x, [ours, ours], norm), norm(ours(ours(x))))
+
+
+def test_the_silent_branch_test_knows_the_notebooks_and_the_packages_blocks():
+    x = torch.randn(2, 5, 24)
+    assert road_is_free(built()["Block"](24, 4, 40, dropout=0.5), x)
+    for norm in ("pre", "post"):
+        config = StackConfig(24, 4, 1, 40, dropout=0.5, norm=norm)
+        assert road_is_free(EncoderBlock(config), x) == (norm == "pre")
