@@ -27,7 +27,7 @@ def _bias(rates, distance):
 ALIBI = Exercise(
     "positions.alibi",
     "Gives the bias “h q k”: minus the rate of the head times |q − k|. Queries are the "
-    "*last* query_length of the key_length positions, as when a model writes.",
+    "last query_length of the key_length positions, as when a model writes.",
     ("num_heads", "query_length", "key_length"),
     alibi_bias,
     lambda generator: [(3, 5, 5), (4, 2, 7), (6, 1, 3)],

@@ -57,7 +57,7 @@ def _by_halves(row, steps):
 
 STEP = Exercise(
     "positions.step",
-    "Gives the row “m” that stands `steps` positions after a row “m” of the table. "
+    "Gives the row “m” that stands so many steps after a row “m” of the table. "
     "Nobody says where the row stood: one rotation serves everywhere.",
     ("row", "steps"),
     step_on,
