@@ -1,0 +1,204 @@
+"""Exercises of notebook 11: keys that are lent, their cache, a verdict on seeds.
+
+Knows the shared layer. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from einops import repeat
+from jaxtyping import Float
+from torch import Tensor
+
+from course_utils.attention import GroupedQueryAttention
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def repeat_keys(
+    keys: Float[Tensor, "b g k d"], num_heads: int
+) -> Float[Tensor, "b h k d"]:
+    """Lend each set of keys to the neighboring heads of its group."""
+    share = num_heads // keys.shape[1]
+    return repeat(keys, "b g k d -> b (g share) k d", share=share)
+
+
+def _sets(generator):
+    shapes = ((2, 2, 5, 3), 6), ((1, 4, 3, 2), 4), ((3, 1, 7, 2), 5)
+    kind = torch.get_default_dtype()
+    return [
+        (torch.randn(shape, generator=generator, dtype=kind), heads)
+        for shape, heads in shapes
+    ]
+
+
+def _every(keys, heads):
+    return keys.expand(-1, heads, -1, -1)
+
+
+LEND = Exercise(
+    "llama.repeat_keys",
+    "Gives “b h k d” from keys “b g k d”: neighboring heads form a group and read the "
+    "same set. Lent in another order, loaded weights are silently wrong.",
+    ("keys", "num_heads"),
+    repeat_keys,
+    _sets,
+    (
+        Mistake(
+            "dealt in turn",
+            lambda keys, heads: keys.repeat(1, heads // keys.shape[1], 1, 1),
+            "The shape is right. Heads 0 and 1 read different sets, like cards dealt.",
+            "“(g share)”: the set runs slowly, its copies fast. PyTorch has two "
+            "methods to repeat; take the other one.",
+        ),
+        Mistake(
+            "positions repeated",
+            lambda keys, heads: keys.repeat_interleave(heads // keys.shape[1], 2),
+            "Your text got longer: each word stands there several times.",
+            "Which axis holds the sets?",
+        ),
+        Mistake(
+            "too many copies of each",
+            lambda keys, heads: keys.repeat_interleave(heads, 1),
+            "Each set was lent to num_heads heads. How many are in a group?",
+            "All groups together have num_heads heads.",
+        ),
+        Mistake(
+            "all read the first set",
+            lambda keys, heads: _every(keys[:, :1], heads),
+            "Right for a single set. Here the others are never read.",
+            "Head h reads set number h divided by the size of a group, rounded down.",
+        ),
+        Mistake(
+            "all read the average",
+            lambda keys, heads: _every(keys.mean(1, keepdim=True), heads),
+            "Nothing is to be mixed: a set is lent as it is.",
+            "Every number of the result stands in keys already.",
+        ),
+    ),
+    "How many heads share a set? Then every set so many times, copies side by side.",
+    shared=GroupedQueryAttention.forward,
+)
+
+
+def cache_of_a_token() -> int:
+    """Bytes: a key and a value, per layer, per set, at 4 bytes a number."""
+    layers, sets, head_dim = 16, 6, 64
+    return 2 * layers * sets * head_dim * 4
+
+
+CACHE = Exercise(
+    "llama.cache",
+    "Wants the bytes of KV cache per token: 16 layers, 24 heads of width 64, 6 sets of "
+    "keys and values, 4 bytes per number. It bounds how long a text may get.",
+    (),
+    cache_of_a_token,
+    lambda generator: [()],
+    (
+        Mistake(
+            "a set for each head",
+            lambda: 2 * 16 * 24 * 64 * 4,
+            "That is the cache without groups. What does a group of heads share?",
+            "Only sets are stored. Queries are asked once and forgotten.",
+        ),
+        Mistake(
+            "the heads of a group",
+            lambda: 2 * 16 * 4 * 64 * 4,
+            "Four heads share a set. How many sets are there?",
+            "24 heads divided by 4 in a group.",
+        ),
+        Mistake(
+            "keys alone",
+            lambda: 16 * 6 * 64 * 4,
+            "Half of it. What is stored beside the keys?",
+            "Which letter of Q, K, V is still missing?",
+        ),
+        Mistake(
+            "numbers, not bytes",
+            lambda: 2 * 16 * 6 * 64,
+            "You have counted numbers. How many bytes has one of them?",
+            "The last of the sizes given is still unused.",
+        ),
+        Mistake(
+            "one layer",
+            lambda: 2 * 6 * 64 * 4,
+            "Right for one layer. Does the next one read the same keys?",
+            "Every layer has keys and values of its own.",
+        ),
+    ),
+    "The equation of this section has five factors. One of the given sizes is not "
+    "among them.",
+    predicts=True,
+)
+
+
+def same_sign(ours: Tensor, others: Tensor) -> bool:
+    """Whether all paired differences point the same way."""
+    return bool((ours < others).all() or (ours > others).all())
+
+
+PAIRS = (
+    ([1.0, 2.0, 3.0, 4.0, 5.0], [1.2, 2.2, 3.2, 4.2, 5.2]),  # lower, not apart
+    ([1.3, 2.3, 3.3, 4.3], [1.0, 2.0, 3.0, 4.0]),  # higher, not apart
+    ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]),  # apart
+    ([1.0, 2.0, 3.0, 4.0, 9.0], [2.0, 3.0, 4.0, 5.0, 8.0]),  # four of five
+    ([1.0, 4.0, 2.0, 3.0], [3.5, 2.5, 4.5, 1.5]),  # lower only when sorted
+)
+
+
+def _losses(generator):
+    cases = []
+    for pair in PAIRS:
+        order = torch.randperm(len(pair[0]), generator=generator)
+        both = torch.tensor(pair, dtype=torch.get_default_dtype())[:, order]
+        cases.append(tuple(both + torch.rand(1, generator=generator).to(both)))
+    return cases
+
+
+def _either(test):
+    """A rule that asks in both directions."""
+    return lambda ours, others: bool(test(ours, others) or test(others, ours))
+
+
+SIGN = Exercise(
+    "llama.same_sign",
+    "Gives True if the losses ours and others, one per seed, differ in the same "
+    "direction for every seed. Pairs take the luck out that both runs shared.",
+    ("ours", "others"),
+    same_sign,
+    _losses,
+    (
+        Mistake(
+            "only lower counts",
+            lambda ours, others: bool((ours < others).all()),
+            "A change that harms for every seed is a verdict as well.",
+            "There are two directions. You ask about one.",
+        ),
+        Mistake(
+            "no pairs",
+            _either(lambda a, b: a.max() < b.min()),
+            "That is `told_apart`: it throws all seeds into one heap.",
+            "Compare seed 0 with seed 0, seed 1 with seed 1.",
+        ),
+        Mistake(
+            "one is enough",
+            _either(lambda a, b: (a < b).any()),
+            "This is True for nearly any two models. For *how many* seeds should the "
+            "sign agree?",
+            "any or all?",
+        ),
+        Mistake(
+            "the majority decides",
+            _either(lambda a, b: 2 * (a < b).sum() > len(a)),
+            "Four of five is not every seed.",
+            "A single seed that points the other way is enough for False.",
+        ),
+        Mistake(
+            "sorted first",
+            _either(lambda a, b: (a.sort().values < b.sort().values).all()),
+            "Once sorted, the losses no longer stand beside their partners.",
+            "Leave the order alone: place 3 of both belongs to seed 3.",
+        ),
+    ),
+    "Two comparisons, one per direction, each of which must hold everywhere.",
+)
+
+
+EXERCISES = (LEND, CACHE, SIGN)

@@ -1,0 +1,119 @@
+"""An exercise of notebook 12: a stream of stories, cut into rows.
+
+Knows the shared batches. Knows nothing of how an answer is run or shown.
+"""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor
+
+from course_utils.data.batches import PackedBatches, packed_batches
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def blocks(
+    rows: Sequence[Sequence[int]], length: int, eos_id: int
+) -> tuple[Tensor, Tensor]:
+    """The whole windows of the shared stream, inputs and labels, each "b t"."""
+    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=eos_id)
+    packed = packed_batches(rows, 1, length, 0, special)
+    whole = [pair for pair in packed if pair[0].shape[1] == length]
+    inputs, labels = zip(*whole, strict=True)
+    return torch.cat(inputs), torch.cat(labels)
+
+
+def _rows(generator):
+    def one(eos_id, length, *sizes):
+        draw = {"generator": generator}
+        return (
+            [torch.randint(10, 99, (n,), **draw).tolist() for n in sizes],
+            length,
+            eos_id,
+        )
+
+    return [one(2, 5, 7, 1, 9, 4), one(3, 4, 6, 5)]
+
+
+def _stream(rows, eos_id, first=True, between=True):
+    end = [eos_id] if between else []
+    stream = [token for row in rows for token in [*row, *end]]
+    return torch.tensor([eos_id] * first + stream)
+
+
+def _windows(stream, length):
+    count = (len(stream) - 1) // length
+    inputs, labels = stream[:-1], stream[1:]
+    return tuple(x[: count * length].view(count, length) for x in (inputs, labels))
+
+
+def _from(stream_of):
+    return lambda rows, length, eos_id: _windows(stream_of(rows, eos_id), length)
+
+
+def _apart(rows, length, eos_id):
+    stream = _stream(rows, eos_id)
+    count = len(stream) // (length + 1)
+    cut = stream[: count * (length + 1)].view(count, length + 1)
+    return cut[:, :-1], cut[:, 1:]
+
+
+def _overlapping(rows, length, eos_id):
+    cut = _stream(rows, eos_id).unfold(0, length + 1, 1)
+    return cut[:, :-1], cut[:, 1:]
+
+
+def _equal(rows, length, eos_id):
+    inputs, _ = blocks(rows, length, eos_id)
+    return inputs, inputs
+
+
+PACK = Exercise(
+    "training.blocks",
+    "Gives inputs and labels, both “b t”, from rows of ids: one stream (an end first "
+    "and after each row) in windows side by side, each place labeled with what "
+    "follows. What fills no window is left out.",
+    ("rows", "length", "eos_id"),
+    blocks,
+    _rows,
+    (
+        Mistake(
+            "no end between the stories",
+            _from(lambda rows, eos: _stream(rows, eos, between=False)),
+            "One story runs into the next, and nothing ever says stop.",
+            "After every row one more token belongs into the stream.",
+        ),
+        Mistake(
+            "the stream begins without an end",
+            _from(lambda rows, eos: _stream(rows, eos, first=False)),
+            "The first word of the first story is never a label: nothing comes before "
+            "it.",
+            "An end says “something new begins”. The first story is new as well.",
+        ),
+        Mistake(
+            "labels equal inputs",
+            _equal,
+            "The model would learn to repeat what it has just read.",
+            "Both come from the same stream. One begins a token later.",
+        ),
+        Mistake(
+            "a label is lost at each border",
+            _apart,
+            "Each window is cut off for itself, then shifted: the first token of the "
+            "next one is nobody's label.",
+            "Shift the whole stream first. Then cut both.",
+        ),
+        Mistake(
+            "windows overlap",
+            _overlapping,
+            "Each token is a label many times. Side by side, it is one once.",
+            "How far apart are the beginnings of two windows?",
+        ),
+    ),
+    "Three steps: a long list, the same list one token later, and both in rows.",
+    shared=PackedBatches,
+)
+
+
+EXERCISES = (PACK,)
