@@ -99,6 +99,15 @@ LAYER_NORM = Exercise(
             "Look how far the root reaches in the formula.",
         ),
         Mistake(
+            "`std` as it comes, plus eps",
+            lambda x, scale, shift, eps: (
+                scale * _centered(x) / (x.std(-1, keepdim=True) + eps) + shift
+            ),
+            "Close. Two small things: what does `std` divide by, and how far does the "
+            "root reach?",
+            "Begin with the variance: it has an argument `unbiased`, and eps joins it.",
+        ),
+        Mistake(
             "the mean stays",
             lambda x, scale, shift, eps: (
                 scale * x / (_variance(x) + eps).sqrt() + shift

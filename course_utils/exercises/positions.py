@@ -51,8 +51,7 @@ SINUSOIDS = Exercise(
         Mistake(
             "the cosine has a clock of its own",
             _own_clocks,
-            "Rows 0 and 1 look fine. Far out, does sine² + cosine² of a pair still "
-            "give 1?",
+            "Row 0 is right. Further out, does sine² + cosine² of a pair still give 1?",
             "A hand has *one* angle. Which number goes into the exponent of column 1?",
         ),
         Mistake(
