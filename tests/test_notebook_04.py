@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from course_utils.exercises.positions import hand_angle
+from course_utils.exercises.turning import rotary, step_on
 from course_utils.positions import (
     LearnedPositions,
     alibi_bias,
@@ -60,6 +62,25 @@ def test_the_rotation_moves_the_packages_table(built):
     table = sinusoidal_positions(40, WIDTH)
     moved = table @ built["rotation"](LENGTH, WIDTH).T
     torch.testing.assert_close(moved[:-LENGTH], table[LENGTH:])
+
+
+def test_a_step_of_the_exercise_is_the_notebooks_rotation(built):
+    table = sinusoidal_positions(40, WIDTH)
+    for row, steps in ((20, 5), (3, 1), (7, 0)):
+        moved = built["rotation"](steps, WIDTH) @ table[row]
+        torch.testing.assert_close(step_on(table[row], steps), moved)
+        torch.testing.assert_close(step_on(table[row], steps), table[row + steps])
+
+
+def test_the_hand_of_the_exercise_is_speed_times_position():
+    assert abs(hand_angle(30, 4, 16) - 30 * 10_000 ** (-8 / 16)) < 1e-9
+
+
+def test_the_three_of_the_exercise_know_the_distance_alone(built):
+    q, k, v = torch.randn(3, BATCH, HEADS, LENGTH, WIDTH)
+    turned = built["rotary_angles"](LENGTH, WIDTH)
+    mine = built["turn"](q, turned), built["turn"](k, turned), v
+    torch.testing.assert_close(rotary(q, k, v), mine)
 
 
 def test_the_repaired_table_is_the_packages_and_the_colleagues_is_not(built):
