@@ -101,7 +101,7 @@ BIRTH = Exercise(
     "Wants a number: the loss at birth in nats by the formula, for 2,981 tokens and "
     "logits that are noise with standard deviation 3.",
     (),
-    lambda: loss_at_birth(2981, 9),
+    lambda: loss_at_birth(2981, 9.0),
     lambda generator: [()],
     (
         Mistake(
@@ -176,8 +176,8 @@ def _sum(vocab_size, length, d_model, blocks, d_ff, *, square=4, ends=1):
 
 COUNT = Exercise(
     "backbone.count_weights",
-    "Gives the number of weights in `new_weights`, from the size of the vocabulary, "
-    "the length, m, the number of blocks and f. Where do the millions sit?",
+    "Gives the number of weights in all matrices of this model, from the size of the "
+    "vocabulary, the length, m, the number of blocks and f. Where do the millions sit?",
     ("vocab_size", "length", "d_model", "blocks", "d_ff"),
     count_weights,
     lambda generator: [(40, 12, 8, 2, 20), (50, 7, 6, 3, 10), (31, 5, 4, 1, 9)],

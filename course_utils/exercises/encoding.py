@@ -77,7 +77,7 @@ def _taught(generator):
 
 ENCODE = Exercise(
     "tokens.encode",
-    "Gives the ids of a word (a tuple of byte ids), for `merges` from pair to new id, "
+    "Gives the ids of a word (a tuple of byte ids), for merges from pair to new id, "
     "in the order of learning. A model knows only the pieces that this order makes.",
     ("word", "merges"),
     encode,

@@ -40,7 +40,7 @@ def _loss(logits, labels):
 NEXT = Exercise(
     "backbone.next_token_loss",
     "Gives the mean loss in nats of logits “b t v” for ids “b t”: at each place the "
-    "*next* id is the label. This line decides what the model learns.",
+    "next id is the label. This line decides what the model learns.",
     ("logits", "ids"),
     lambda logits, ids: next_token_loss(logits, ids).item(),
     _read,

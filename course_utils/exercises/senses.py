@@ -220,7 +220,7 @@ def _maps(generator):
 
 CLUE = Exercise(
     "senses.strongest_clue",
-    "Gives the key position that the word at `position` looks at most, in weights "
+    "Gives the key position that the word at this position looks at most, in weights "
     "“h q k” averaged over heads: a map read by code, not by eye.",
     ("weights", "position"),
     strongest_clue,
@@ -236,7 +236,7 @@ CLUE = Exercise(
 CAUSAL = Exercise(
     "senses.causal_share",
     "Wants a number from 0 to 1: how often a causal model is right where the clue "
-    "stands on the *right* of the word and both senses are equally frequent.",
+    "stands on the right of the word and both senses are equally frequent.",
     (),
     lambda: 0.5,
     lambda generator: [()],

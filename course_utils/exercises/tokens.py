@@ -60,7 +60,7 @@ def _apart(word):
 
 PAIR_COUNTS = Exercise(
     "tokens.pair_counts",
-    "Gives a dict from pair to count, for a dict `words` from a word (a tuple of ids) "
+    "Gives a dict from pair to count, for a dict from a word (a tuple of ids) "
     "to how often it stands in the text. The largest count is the next merge.",
     ("words",),
     pair_counts,
@@ -164,7 +164,7 @@ def _lines(generator):
 
 MERGE = Exercise(
     "tokens.merge",
-    "Gives the ids of a word (a tuple) with each `pair` replaced by `new`, from left "
+    "Gives the ids of a word (a tuple) with each pair replaced by the new id, from left "
     "to right. Training and encoding repeat this one step.",
     ("word", "pair", "new"),
     bpe.join,
