@@ -82,10 +82,11 @@ def beam_by_two_races(totals, log_probs):
     return places // width, tokens.reshape(-1)[places], best
 
 
-def beam_by_unravel(totals, log_probs):
+def beam_by_remainder(totals, log_probs):
     total = totals[:, None] + log_probs
     best, places = total.view(-1).topk(len(totals))
-    return *torch.unravel_index(places, total.shape), best
+    parents = places.div(total.shape[1], rounding_mode="floor")
+    return parents, places.remainder(total.shape[1]), best
 
 
 def choice_by_loop(log_probs, lengths, penalty):
@@ -125,7 +126,7 @@ VARIANTS = {
     "translation.beam": [
         beam_by_sorting,
         beam_by_two_races,
-        beam_by_unravel,
+        beam_by_remainder,
         translating.beam_step,
     ],
     "translation.choice": [choice_by_loop, choice_by_tensor, translating.choice],

@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
 from course_utils.attention import MultiHeadAttention
 from course_utils.blocks import DecoderBlock, EncoderBlock
 from course_utils.config import EncoderDecoderConfig, StackConfig
+from course_utils.exercises.softening import brevity, smoothed
 from course_utils.masks import causal_mask, padding_mask
 from course_utils.models import EncoderDecoder
 from course_utils.positions import SinusoidalPositions
@@ -18,14 +20,19 @@ KNOWN = (MultiHeadAttention, DecoderBlock, EncoderBlock, SinusoidalPositions)
 BATCH, TARGETS, SOURCES, WIDTH, MEMORY_WIDTH, VOCABULARY = 2, 3, 5, 24, 16, 11
 
 
+def sources():
+    """The code cells, each its text and its stored outputs."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    codes = [cell for cell in cells if cell["cell_type"] == "code"]
+    return [("".join(cell["source"]), cell["outputs"]) for cell in codes]
+
+
 def built():
     """The classes that the notebook's own cells define, by name."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     names = {"torch": torch, "nn": nn} | {known.__name__: known for known in KNOWN}
     names |= {"causal_mask": causal_mask, "padding_mask": padding_mask}
-    for cell in cells:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and source.startswith("class "):
+    for source, _ in sources():
+        if source.startswith("class "):
             exec(source.split("\n\n\n")[0], names)
     return names
 
@@ -86,3 +93,34 @@ def test_the_colleagues_block_is_deaf_and_the_cured_one_is_the_packages():
     torch.testing.assert_close(cured(x, one), theirs(x, one))
     torch.testing.assert_close(deaf(x, one), deaf(x, other))
     assert not torch.allclose(cured(x, one), cured(x, other))
+
+
+STUBS = ["cross_attention", "target", "loss", "step", "choice", "brevity"]
+
+
+@pytest.mark.parametrize("stub", STUBS)
+def test_what_the_reader_is_to_write_is_not_written_yet(stub):
+    (cell,) = [both for both in sources() if f"def my_{stub}(" in both[0]]
+    said = ["".join(output["data"]["text/plain"]) for output in cell[1]]
+    assert len(said) == cell[0].count("check(")
+    assert all("not tried yet" in text for text in said)
+
+
+def test_the_price_of_brevity_is_sacrebleus():
+    from sacrebleu import corpus_bleu
+
+    outputs = ["one two three", "one two three four five", "one two"]
+    references = ["one two three four", "one two three four", "one two three"]
+    for some in (slice(3), slice(2), slice(1), slice(1, 2)):
+        wanted = corpus_bleu(outputs[some], [references[some]], tokenize="none").bp
+        lengths = [
+            [len(text.split()) for text in side[some]] for side in (outputs, references)
+        ]
+        assert abs(brevity(*lengths) - wanted) < 1e-12
+
+
+def test_a_soft_target_is_the_one_of_the_loss():
+    scores = torch.randn(1, VOCABULARY)
+    loss = nn.functional.cross_entropy(scores, torch.tensor([4]), label_smoothing=0.3)
+    target = smoothed(4, VOCABULARY, 0.3)
+    torch.testing.assert_close(-(target * scores.log_softmax(-1)).sum(), loss)

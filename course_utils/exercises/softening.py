@@ -80,7 +80,7 @@ def brevity(lengths: list[int], reference_lengths: list[int]) -> float:
 BREVITY = Exercise(
     "translation.bleu_brevity",
     "Gives BLEU's first factor, a number, from the lengths of all outputs and of their "
-    "references, two lists. It stops who writes only the words he is sure of.",
+    "references, two lists. It stops those who write only what they are sure of.",
     ("lengths", "reference_lengths"),
     brevity,
     lambda generator: [

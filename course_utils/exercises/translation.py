@@ -118,7 +118,9 @@ CROSS = Exercise(
 def loss(scores: Tensor, target: Tensor, pad_id: int) -> Tensor:
     """Nats per real label, the end token included."""
     labels = target[:, 1:]
-    return label_loss(scores[:, :-1], labels.masked_fill(labels == pad_id, IGNORED), 0)
+    return label_loss(
+        scores[:, :-1], labels.masked_fill(labels == pad_id, IGNORED), 0.0
+    )
 
 
 def _loss_cases(generator):
