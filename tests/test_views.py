@@ -9,17 +9,26 @@ import torch
 import course_utils.plots
 from course_utils.attention import MultiHeadAttention
 from course_utils.config import (
+    ClassifierConfig,
     DecoderConfig,
     EncoderDecoderConfig,
     LlamaConfig,
     StackConfig,
 )
-from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.models import (
+    Classifier,
+    DecoderLM,
+    Encoder,
+    EncoderDecoder,
+    LlamaLM,
+)
 from course_utils.recording import record
+from course_utils.recurrent import RecurrentSeq2Seq
 from course_utils.views import bertviz_offline, page, pieces
 from course_utils.views.explorer import show_attention
 from course_utils.views.neurons import show_neurons
 from tests.hostile import HOSTILE
+from tests.view_data import decoded, numbers, payload, unpacked
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SMALL = StackConfig(8, HEADS, LAYERS, 16, max_length=12)
@@ -41,29 +50,6 @@ def shown(monkeypatch):
 
 def words(count, letter="w"):
     return [f"{letter}{i}" for i in range(count)]
-
-
-def payload(html):
-    """The data of a view, read back from its HTML."""
-    return json.loads(re.search(r"^const data=(.*);$", html, re.MULTILINE)[1])
-
-
-def numbers(text):
-    """Characters to codes, by the alphabet as the script states it."""
-    skipped = {38, 60, 62, 92, 173, *range(127, 161)}
-    alphabet = [chr(c) for c in range(35, 600) if c not in skipped][:256]
-    return torch.tensor([alphabet.index(character) for character in text])
-
-
-def unpacked(text, *rules):
-    for sign, *pair in rules:
-        text = text.replace(sign, "".join(pair))
-    return text
-
-
-def decoded(part):
-    codes = numbers(unpacked(*part["map"])).reshape(part["shape"])
-    return codes, (codes - 1).clamp(min=0).double() / 240
 
 
 def translator():
@@ -122,6 +108,80 @@ def test_maps_are_those_of_the_forward_pass(make, shown):
         assert queries == (source if part["name"] == "encoder" else words(TARGET))
         alone = part["name"] in ("decoder", "self")
         assert keys == (words(TARGET) if alone else source)
+
+
+def encoder():
+    return Encoder(11, SMALL), "blocks.{}.attention"
+
+
+def classifier():
+    model = Classifier(ClassifierConfig(11, 3, SMALL))
+    return model, "encoder.blocks.{}.attention"
+
+
+def windowed():
+    return decoder()[0], "blocks.{}.attention"
+
+
+def grouped():
+    return llama()[0], "blocks.{}.attention"
+
+
+# Who may look at whom: all, two texts packed into one row, a window of three.
+WHOLE = torch.ones(TARGET, TARGET).bool()
+PACKED = torch.block_diag(torch.ones(2, 2), torch.ones(3, 3)).bool().tril()
+WINDOW = WHOLE.tril() & ~WHOLE.tril(-3)
+
+
+@pytest.mark.parametrize("mask", [WHOLE, PACKED, WINDOW])
+@pytest.mark.parametrize("make", [encoder, classifier, windowed, grouped])
+def test_maps_are_true_under_any_mask(make, mask, shown):
+    torch.manual_seed(0)
+    model, stem = make()
+    model = model.double().eval()
+    ids = torch.randint(4, 11, (1, TARGET))
+    if make in (encoder, classifier):
+        ids[0, -1] = 0
+    with torch.no_grad(), record(model) as seen:
+        model(ids, mask=mask)
+    show_attention(seen, words(TARGET), title="A finding.")
+    data = payload(shown[0][0]["text/html"])
+    (part,) = data["parts"]
+    assert part["name"] == ("encoder" if make is classifier else "self")
+    assert part["tokens"] == [0, 0] or data["tokens"][1] == words(TARGET)
+    codes, weights = decoded(part)
+    for layer in range(LAYERS):
+        name = stem.format(layer)
+        true = seen.weights()[name][0]
+        hidden = ~mask | (ids == 0)
+        assert (codes[layer] == 0).equal(hidden.expand(HEADS, -1, -1))
+        assert (weights[layer] - true).abs().max() <= 1 / 479
+        seeing = (~hidden).any(-1)
+        assert (true.sum(-1) - seeing.double()).abs().max() < 1e-12
+        assert_makes_the_output(model.get_submodule(name), seen, name, true)
+
+
+@pytest.mark.parametrize("score", ["dot", "general", "additive", "cosine"])
+def test_maps_of_a_recurrent_translator_are_true(score, shown):
+    torch.manual_seed(0)
+    model = RecurrentSeq2Seq(11, 13, d_model=8, score=score).double().eval()
+    source = torch.randint(4, 11, (1, SOURCE))
+    target = torch.randint(4, 13, (1, TARGET))
+    source[0, -2:] = 0
+    with torch.no_grad(), record(model) as seen:
+        model(source, target)
+    show_attention(seen, words(TARGET), words(SOURCE, "s"), title="A finding.")
+    data = payload(shown[0][0]["text/html"])
+    (part,) = data["parts"]
+    assert part["name"] == "cross" and part["tokens"] == [0, 1]
+    assert data["tokens"] == [words(TARGET), words(SOURCE, "s")]
+    codes, weights = decoded(part)
+    true = seen.weights()["attention"][0]
+    assert (weights[0] - true).abs().max() <= 1 / 479
+    assert (codes[..., -2:] == 0).all() and (codes[..., :-2] > 0).all()
+    assert (true.sum(-1) - 1).abs().max() < 1e-12
+    context = true[0] @ model.encode(source)[0]
+    torch.testing.assert_close(context, seen["attention.attend"][0])
 
 
 def assert_makes_the_output(layer, seen, name, weights):

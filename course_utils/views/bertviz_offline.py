@@ -24,6 +24,7 @@ LIBRARIES = {
     "d3": ("mpld3", "js/d3.v5.min.js"),
     "jquery": ("xstatic.pkg.jquery", "data/jquery.min.js"),
 }
+_SELECT = 'aria-label="choose" data-lm-suppress-shortcuts="true"'  # for JupyterLab
 _PARTS = re.compile(  # a tag that loads require.js, a body, a script that asks for it
     r"<script src=[^>]*></script>(?P<body>.*?)<script[^>]*>.*?\(\$, d3\) ?\{"
     r"(?P<start>.*?const params = )(?P<rest>.*)\}\);\s*</script>\s*",
@@ -69,7 +70,7 @@ def offline(html: str, sentence: str) -> str:
     params, end = json.JSONDecoder().raw_decode(found["rest"])
     script = found["rest"][found["rest"].index("\n", end) :]
     params["root_div_id"] = ""
-    body = found["body"].replace("<select id=", '<select aria-label="choose" id=')
+    body = found["body"].replace("<select id=", f"<select {_SELECT} id=")
     content = body.replace(own[0], "") + script + json.dumps(params)
     mark = f"bertviz-{sha256(content.encode()).hexdigest()[:12]}"
     data = json.dumps({**params, "root_div_id": mark}, separators=(",", ":"))

@@ -1,10 +1,12 @@
 // What every view shares: elements, numbers written as characters, tokens as text.
 // Text reaches the page through textContent alone, so a token is never markup.
 const make = (parent, tag, attributes = {}, text = "") => {
-  const node = ["svg", "line", "path"].includes(tag)
+  const node = ["svg", "line", "path", "text"].includes(tag)
     ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
   for (const name in attributes) node.setAttribute(name, attributes[name]);
+  // JupyterLab asks the very element that has the focus to keep its shortcuts out.
+  if (node.tabIndex >= 0) node.dataset.lmSuppressShortcuts = true;
   node.textContent = text;
   return parent.appendChild(node);
 };
@@ -55,10 +57,9 @@ const roving = (buttons, step) => {
     };
   });
 };
-// Put a view where its sentence stood; JupyterLab's own shortcuts stay out of it.
+// Put a view where its sentence stood.
 const open = (root, data, start) => {
   root.dataset.ready = true;
-  root.dataset.lmSuppressShortcuts = true;
   root.setAttribute("role", "group");
   root.setAttribute("aria-label", data.title);
   root.replaceChildren();

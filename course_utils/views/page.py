@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def packed(text: str, most: int = 50_000) -> list[str]:
     signs = sorted(signs, key=text.count) if len(text) <= most else []
     for place, sign in enumerate(signs[:60]):
         moved = text.replace(sign, chr(400 + place))
-        pairs = Counter(map("".join, zip(moved, moved[1:], strict=False)))
+        pairs = Counter(map("".join, pairwise(moved)))
         pair = max(sorted(pairs), key=pairs.__getitem__, default="")
         if pairs[pair] < text.count(sign) + 12:
             break
@@ -99,7 +100,7 @@ def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
     style = _small_style(_source("kit.css") + _source(f"{name}.css"))
     mark = f"v{sha256((name + payload).encode()).hexdigest()[:12]}"
     return (
-        f'<div class="course-view {mark}"><p>{escape(sentence)}</p></div>\n'
+        f'<div class="course-view {name} {mark}"><p>{escape(sentence)}</p></div>\n'
         f"<style>{style}</style>\n<script>(()=>{{{script}\n"
         f"const data={payload};\n"
         f'for(const root of document.querySelectorAll(".{mark}:not([data-ready])"))'

@@ -17,11 +17,12 @@ const softmax = (scores) => {
   return parts.map((part) => part / sum);
 };
 const bars = (table, rows) => {
+  table.className = "bars";
   table.replaceChildren();
   for (const [name, share, kept] of rows) {
     const line = make(table, "tr", { class: kept ? "" : "cut" });
     make(make(line, "th", { scope: "row" }), "bdi", {}, visible(name));
-    make(make(line, "td"), "i").style.width = `${(300 * share).toFixed(1)}px`;
+    make(make(line, "td"), "i").style.width = `${(200 * share).toFixed(1)}px`;
     make(line, "td", {}, kept ? share.toFixed(3) : "cut");
   }
 };
@@ -105,8 +106,12 @@ const pieces = {
       const scores = data.keys.map(([x, y]) =>
         now.length * (Math.cos(turn) * x + Math.sin(turn) * y) / Math.SQRT2);
       svg.replaceChildren();
-      for (const [x, y] of data.keys)
+      data.keys.forEach(([x, y], i) => {
         arrow(svg, "key", Math.atan2(y, x), 40 * Math.hypot(x, y));
+        const far = 40 + 18 / Math.hypot(x, y);
+        const name = visible(data.names[i]).trim().slice(0, 12);
+        make(svg, "text", { x: far * x, y: 4 - far * y }, name);
+      });
       arrow(svg, "query", turn, 40 * Math.min(now.length, 3.5));
       const shares = softmax(scores), best = shares.indexOf(Math.max(...shares));
       bars(table, shares.map((share, i) => [data.names[i], share, true]));
