@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_utils.attention import LayerCache
+from course_utils.attention import LayerCache, attend
 from course_utils.config import LlamaConfig
 from course_utils.decoding import CachedStep, next_token_probabilities, sample
+from course_utils.exercises.cached import cached_step, keys_computed
+from course_utils.exercises.generation import min_p_probabilities
+from course_utils.masks import causal_mask
 from course_utils.models import LlamaLM
+from course_utils.positions import rotary_table, rotate
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "13_generation.ipynb"
 BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
@@ -93,3 +97,38 @@ def test_the_loop_stops_behind_the_end(built):
         lambda ids: torch.eye(VOCAB)[[STOP]] * 99, torch.ones(1, 1).long(), 5, stop_id=2
     )
     assert ids.tolist() == [[1, STOP]]
+
+
+def test_steps_with_a_cache_are_one_pass_under_a_causal_mask():
+    queries, keys, values = torch.randn(3, BATCH, 4, NEW, 6)
+    table = rotary_table(NEW + 1, 6)
+    rotary = [side[:NEW] for side in table]
+    turned = rotate(queries, *rotary), rotate(keys, *rotary)
+    whole = attend(*turned, values, causal_mask(NEW))
+    kept = keys[:, :, :0], values[:, :, :0]
+    for t in range(NEW):
+        new = (one[:, :, t, None] for one in (queries, keys, values))
+        context, *kept = cached_step(*new, *kept, *table)
+        torch.testing.assert_close(context[:, :, 0], whole[:, :, t])
+    torch.testing.assert_close(tuple(kept), (turned[1], values))
+
+
+def test_what_a_cache_saves_is_what_the_model_reads(model):
+    def read(step):
+        lengths, ids = [], torch.ones(1, 1, dtype=torch.long)
+        hook = model.tokens.register_forward_hook(
+            lambda layer, given, out: lengths.append(out.shape[1])
+        )
+        sample(step, ids, NEW)
+        hook.remove()
+        return sum(lengths)
+
+    found = read(lambda ids: model(ids)[:, -1]), read(CachedStep(model))
+    assert found == keys_computed(NEW)
+
+
+def test_min_p_between_everything_and_the_best():
+    scores = torch.randn(BATCH, VOCAB)
+    torch.testing.assert_close(min_p_probabilities(scores, 1e-9), scores.softmax(-1))
+    best = torch.nn.functional.one_hot(scores.argmax(-1), VOCAB).float()
+    torch.testing.assert_close(min_p_probabilities(scores, 1.0), best)

@@ -10,6 +10,9 @@ import torch
 
 from course_utils.attention import MultiHeadAttention, split_heads
 from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
+from course_utils.exercises.ablated import ablated
+from course_utils.exercises.induction import induction
+from course_utils.exercises.inside import entropy, look_back
 from course_utils.masks import causal_mask
 from course_utils.models import EncoderDecoder, LlamaLM
 from course_utils.recording import record
@@ -56,6 +59,15 @@ def test_removing_equals_weights_of_zero_in_the_output_projection(built):
     torch.testing.assert_close(silent, layer(x))
 
 
+def test_the_exercise_removes_what_the_hook_removes(built):
+    layer, x = attention()
+    with record(layer) as seen:
+        layer(x)
+    by_hand = ablated(seen["attend"], layer.to_output, 1)
+    with built["without"](layer, [1]):
+        torch.testing.assert_close(by_hand, layer(x))
+
+
 def test_nothing_removed_and_everything_put_back(built):
     layer, x = attention()
     whole = layer(x)
@@ -100,6 +112,18 @@ def test_induction_is_the_token_after_the_earlier_one(built):
             perfect[row, 1, q, earlier + 1] = 1
     scores = built["induction_score"](perfect, LENGTH)
     assert scores.tolist() == [0, 1, 0]
+
+
+def test_the_scores_of_the_exercises_are_those_of_the_notebook(built):
+    ids, _ = built["repeated"](3, BATCH, half=LENGTH)
+    shape = BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1
+    weights = torch.rand(shape).tril()
+    theirs = built["induction_score"](weights, LENGTH)
+    torch.testing.assert_close(induction(weights, ids), theirs)
+    torch.testing.assert_close(entropy(weights), built["entropy"](weights))
+    below = torch.zeros(shape)
+    below[:, 2, range(1, shape[2]), range(shape[2] - 1)] = 1
+    assert look_back(below).tolist() == [0, 0, 1]
 
 
 def test_the_colleague_forgets_the_mask_and_the_cure_is_the_recording(built):
