@@ -9,8 +9,15 @@ from einops import rearrange
 from torch import nn
 from torch.nn import functional as F
 
-from course_utils.attention import GroupedQueryAttention, attend, split_heads
+from course_utils.attention import (
+    GroupedQueryAttention,
+    LayerCache,
+    attend,
+    split_heads,
+)
 from course_utils.config import DecoderConfig, LlamaConfig, StackConfig
+from course_utils.exercises.grouped import cache_of_a_token, repeat_keys
+from course_utils.exercises.llama import hidden_width
 from course_utils.feedforward import FeedForward, RMSNorm, SwiGLU
 from course_utils.masks import causal_mask
 from course_utils.models import DecoderLM, LlamaLM
@@ -153,3 +160,28 @@ def test_models_are_told_apart_only_when_no_loss_overlaps(built):
     assert built["told_apart"](low, high) and built["told_apart"](high, low)
     assert not built["told_apart"](low, low)
     assert not built["told_apart"](low, torch.tensor([1.5, 9.0]))
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, HEADS])
+def test_the_exercises_keys_are_lent_as_the_layer_lends_them(kv_heads):
+    layer = loud(GroupedQueryAttention(WIDTH, HEADS, kv_heads))
+    x, table = vectors(), rotary_table(LENGTH, WIDTH // HEADS)
+    queries = rotate(split_heads(layer.to_queries(x), HEADS), *table)
+    keys = rotate(split_heads(layer.to_keys(x), kv_heads), *table)
+    values = split_heads(layer.to_values(x), kv_heads)
+    lent = (repeat_keys(part, HEADS) for part in (keys, values))
+    mask = causal_mask(LENGTH)
+    context = rearrange(attend(queries, *lent, mask), "b h q d -> b q (h d)")
+    torch.testing.assert_close(layer.to_output(context), layer(x, table, mask))
+
+
+def test_the_exercises_numbers_are_those_of_the_layers():
+    with torch.device("meta"):
+        old, new = nn.Linear(768, 3072, bias=False), SwiGLU(768, hidden_width())
+    sizes = [sum(p.numel() for p in part.parameters()) for part in (old, new)]
+    assert 2 * sizes[0] == sizes[1]
+    layer, cache = GroupedQueryAttention(24 * 64, 24, 6).float(), LayerCache()
+    table = tuple(part.float() for part in rotary_table(3, 64))
+    layer(torch.zeros(1, 3, 24 * 64).float(), table, cache=cache)
+    stored = cache.keys.nbytes + cache.values.nbytes
+    assert 16 * stored == 3 * cache_of_a_token()

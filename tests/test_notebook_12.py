@@ -4,7 +4,7 @@ import itertools
 import json
 import random
 from collections import Counter
-from math import log
+from math import exp, inf, log
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,18 @@ from torch.nn import functional as F
 
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.data.batches import padded_batches
+from course_utils.data.hub import load_texts
+from course_utils.data.stories import story
+from course_utils.exercises.stepping import steps
+from course_utils.exercises.surprise import perplexity, trigram_line
+from course_utils.exercises.training import clip
 from course_utils.models import LlamaLM
 from course_utils.optimizers import build_optimizers, learning_rate_at
 from course_utils.tokenizer import train_words
 from course_utils.training import label_loss, train
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "12_tinystories_decoder.ipynb"
-BUILT = ("transitions", "bigram_line", "unigram_line", "clip", "our_train")
+BUILT = ("transitions", "bigram_line", "unigram_line", "our_train")
 TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
 
 
@@ -34,7 +39,7 @@ def built():
         if cell["cell_type"] == "code":
             for part in source.split("\n\n\n"):
                 if part.startswith(tuple(f"def {name}(" for name in BUILT)):
-                    exec(part.split("\n\ngradient")[0], names)
+                    exec(part, names)
     assert set(BUILT) <= set(names)
     return names
 
@@ -66,14 +71,31 @@ def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
         torch.testing.assert_close(mine, its)
 
 
-def test_clipping_is_pytorchs(built):
+def test_the_exercises_step_is_the_packages(data):
+    tokenizer, rows = data
+    batches = padded_batches(rows, 2, 0, tokenizer)
+    settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
+    config = TrainConfig(5, 5e-3, **settings)
+
+    def model():
+        torch.manual_seed(0)
+        sizes = LlamaConfig(tokenizer.vocab_size, 24, 2, 2, 1, 40, max_length=16)
+        return LlamaLM(sizes).double()
+
+    ours, theirs = model(), model()
+    (optimizer,) = build_optimizers(ours, config)
+    losses = steps(ours, optimizer, [batches(step) for step in range(5)])
+    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
+
+
+def test_clipping_is_pytorchs():
     for size in (0.01, 50.0):
         gradients = [size * torch.randn(3, 5), size * torch.randn(7)]
         weights = [torch.zeros_like(g) for g in gradients]
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient.clone()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        clipped = built["clip"](gradients)
+        clipped = clip(gradients, 1.0)
         expected = [weight.grad for weight in weights]
         torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
 
@@ -115,3 +137,21 @@ def test_a_table_of_frequencies_is_a_logit_that_never_changes(built, data):
     assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
     shuffled = [random.Random(0).sample(row, len(row)) for row in rows]
     assert built["unigram_line"](rows, shuffled, tokenizer) == pytest.approx(line)
+
+
+def test_the_trigram_line_lies_between_bigram_and_floor(built):
+    texts = load_texts("stories", limit=4000)
+    tokenizer = train_words(texts)
+    held = [story(10**9 + i) for i in range(60)]
+    rows = tokenizer.encode_all(texts), tokenizer.encode_all(s.text for s in held)
+    floor = sum(sum(s.floor) for s in held) / sum(len(s.tokens) for s in held)
+    line = trigram_line(*rows, tokenizer)
+    assert 3 * floor < line < 0.7 * built["bigram_line"](*rows, tokenizer)
+
+
+def test_the_perplexity_of_a_reader_without_an_idea_is_the_number_of_tokens():
+    labels = torch.tensor([[3, 0, -100]])
+    assert perplexity(torch.zeros(1, 3, 7), labels) == pytest.approx(7)
+    logits = torch.tensor([[[0.0, log(3)], [0.0, log(9)]]])
+    mean = (log(4 / 3) + log(10 / 9)) / 2
+    assert perplexity(logits, torch.ones(1, 2).long()) == pytest.approx(exp(mean))

@@ -124,7 +124,7 @@ def _gate_inputs(generator):
 GATE = Exercise(
     "llama.swiglu",
     "Gives SwiGLU of x “b t m” with the matrices gate “f m”, up “f m” and down “m f”, "
-    "as nn.Linear holds them. Two thirds of a block's weights are these.",
+    "as nn.Linear holds them. Most weights of a LLaMA block are these.",
     ("x", "gate", "up", "down"),
     swiglu,
     _gate_inputs,

@@ -53,8 +53,8 @@ def _glide(step, steps, warmup, peak):
 
 RATE = Exercise(
     "training.learning_rate",
-    "Gives the rate at a step, counted from 1: a straight climb to `peak` at step "
-    "`warmup`, then half a cosine that would reach 0 one step after the last.",
+    "Gives the rate at a step, counted from 1: a straight climb to the peak at step "
+    "warmup, then half a cosine that would reach 0 one step after the last.",
     ("step", "steps", "warmup", "peak"),
     learning_rate,
     _moments,
@@ -134,7 +134,7 @@ def _lengths(gradients):
 CLIP = Exercise(
     "training.clip",
     "Gives a list of new gradients for a list of tensors: all scaled down together if "
-    "their common length exceeds `most`. One odd batch can no longer throw the model.",
+    "their common length is above most. One odd batch can no longer throw the model.",
     ("gradients", "most"),
     clip,
     _gradients,
