@@ -8,10 +8,16 @@ from torch import nn
 
 from course_utils.blocks import EncoderBlock
 from course_utils.config import DecoderConfig, StackConfig
+from course_utils.exercises.session import BANK
 from course_utils.masks import causal_mask
 from course_utils.models import DecoderLM
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "10_backbone.ipynb"
+
+
+def sources():
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        yield "".join(cell["source"])
 
 
 def backbone_class():
@@ -21,8 +27,7 @@ def backbone_class():
         "EncoderBlock": EncoderBlock,
         "causal_mask": causal_mask,
     }
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
+    for source in sources():
         if "class Backbone" in source:
             start = source.index("class Backbone")
             exec(source[start:].split("\n\n\n")[0], names)
@@ -40,3 +45,12 @@ def test_the_backbone_is_the_packages():
     theirs.load_state_dict(state)
     ids = torch.randint(0, 31, (2, 7))
     torch.testing.assert_close(ours(ids), theirs(ids), atol=1e-4, rtol=1e-4)
+
+
+def test_the_dictionary_has_as_many_weights_as_the_exercise_wants():
+    (source,) = [text for text in sources() if text.startswith("def new_weights")]
+    names = {"m": 6, "f": 10, "T": 7, "fresh": torch.zeros}
+    exec(source.split("\n\n\n")[0], names)
+    weights = names["new_weights"](50, blocks=3)
+    count = sum(weight.numel() for weight in weights.values())
+    assert count == BANK["backbone.count_weights"].reference(50, 7, 6, 3, 10)
