@@ -1,37 +1,57 @@
 """Keep the state of a run on disk so that a kill at any moment breaks nothing.
 
-Knows folders and dictionaries. Knows nothing of models or of training.
+Knows folders, modules, optimizers and the processes that share them. Knows nothing of
+losses or batches.
 """
 
+import json
 import os
 import shutil
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.optim import Optimizer
+
+from course_utils.processes import Processes
 
 KEPT = 2  # the newest, and the one before should the newest be damaged
+NOTES = "notes.json"
+Parts = tuple[nn.Module, Sequence[Optimizer]]
 
 
-def save_checkpoint(folder: Path, step: int, state: dict) -> Path:
-    """Write `state` to folder/step-NNNNNNN and remove all but the newest two.
+def save_checkpoint(
+    folder: Path, step: int, parts: Parts, notes: dict, processes: Processes
+) -> None:
+    """Write a state to folder/step-NNNNNNN and remove all but the newest two.
 
-    The state is written to a temporary folder, forced to disk, and renamed into
-    place: whatever the moment of a kill, a folder with a final name is complete.
+    parts: the model and its optimizers, whole or sharded. All processes call this, and
+    each writes its share of the tensors (`torch.distributed.checkpoint`).
+    notes: what JSON can hold, with an "identity".
+    All goes to a temporary folder, is forced to disk, and renamed into place: whatever
+    the moment of a kill, a folder with a final name is complete.
     """
     final = folder / f"step-{step:07d}"
     temporary = final.with_suffix(".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    with open(temporary / "state.pt", "wb") as file:
-        torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    if final.exists():
-        shutil.rmtree(final)
-    os.replace(temporary, final)
-    for old in list_checkpoints(folder)[:-KEPT]:
-        shutil.rmtree(old)
-    return final
+    if processes.rank == 0:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        with open(temporary / NOTES, "w", encoding="utf-8") as file:
+            json.dump(notes, file)
+            file.flush()
+            os.fsync(file.fileno())
+    processes.wait()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one alone
+        dcp.save(_tensors(parts), checkpoint_id=temporary, no_dist=processes.count == 1)
+    if processes.rank == 0:
+        os.replace(temporary, final)
+        for old in list_checkpoints(folder)[:-KEPT]:
+            shutil.rmtree(old)
+    processes.wait()
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -39,39 +59,56 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if path.suffix != ".tmp")
 
 
-def load_checkpoint(folder: Path, identity: dict[str, str]) -> dict | None:
-    """The newest state in `folder`, or None when there is none yet.
+def load_checkpoint(
+    folder: Path, parts: Parts, identity: dict[str, str], processes: Processes
+) -> dict | None:
+    """Set model and optimizers to the newest state in `folder`; gives its notes.
 
+    None when there is none yet; what a kill left is cleared away. The number of
+    processes may be another one than when it was written.
     Raises ValueError when the state is of a run with another identity, when it cannot
     be read, or when `folder` is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"checkpoints must name a folder, {folder} is a file")
-    for leftover in folder.glob("step-*.tmp"):  # of a run killed while writing
-        shutil.rmtree(leftover)
-    found = list_checkpoints(folder)
-    if not found:
+    if processes.rank == 0:
+        for leftover in folder.glob("step-*.tmp"):
+            shutil.rmtree(leftover)
+    processes.wait()
+    if not (found := list_checkpoints(folder)):
         return None
+    newest = found[-1]
     try:
-        file = found[-1] / "state.pt"
-        state = torch.load(file, map_location="cpu", weights_only=True)
+        notes = json.loads((newest / NOTES).read_text("utf-8"))
+        dcp.FileSystemReader(newest).read_metadata()
     except Exception as error:
-        reason = f"cannot be read ({type(error).__name__})"
-        advice = "delete it to go on from the one before"
-        raise ValueError(f"checkpoint {found[-1]} {reason}; {advice}") from error
-    for name, value in identity.items():
-        saved = state["identity"].get(name)
-        if saved != value:
-            there, here = _first_difference(str(saved), value)
+        raise _damaged(newest, error) from error
+    saved = notes["identity"]
+    for name in identity | saved:
+        if (there := saved.get(name)) != (here := identity.get(name)):
             other = f"another run: {name} is {there} there and {here} here"
-            raise ValueError(f"checkpoint {found[-1]} belongs to {other}")
-    return state
+            raise ValueError(f"checkpoint {newest} belongs to {other}")
+    for optimizer in parts[1]:
+        optimizer.zero_grad()  # with gradients there, no moments would be laid out
+    tensors = _tensors(parts)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "torch.distributed is disabled")
+            dcp.load(tensors, checkpoint_id=newest, no_dist=processes.count == 1)
+    except (Exception, dcp.CheckpointException) as error:
+        raise _damaged(newest, error) from error
+    set_state_dict(*parts, **tensors)
+    return notes
 
 
-def _first_difference(saved: str, value: str) -> tuple[str, str]:
-    """The first lines in which two descriptions differ."""
-    there, here = saved.splitlines(), value.splitlines()
-    for a, b in zip(there, here, strict=False):
-        if a != b:
-            return a.strip(), b.strip()
-    return f"{len(there)} lines", f"{len(here)} lines"
+def _tensors(parts: Parts) -> dict[str, dict]:
+    """By the names of the parameters, so that another number of processes fits too."""
+    model, moments = get_state_dict(*parts)
+    return {"model_state_dict": model, "optim_state_dict": moments}
+
+
+def _damaged(path: Path, error: BaseException) -> ValueError:
+    reason = f"cannot be read ({type(error).__name__})"
+    return ValueError(
+        f"checkpoint {path} {reason}; delete it to go on from the one before"
+    )

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from course_utils import optimizers
-from course_utils.checkpoints import load_checkpoint, save_checkpoint
 from course_utils.config import TrainConfig
 from course_utils.machine import find_device, find_precision, is_watched
 from course_utils.processes import Processes, whole
@@ -128,22 +127,20 @@ def train(
 
     Under `torchrun` the same call trains on all its processes: each takes its rows of
     every batch, and the losses are those of one process (without dropout, and for a
-    loss that is a mean over the labels that are not IGNORED). Rank 0 keeps checkpoints,
-    in a folder that all can read; a sharded model (COURSE_SHARD=1) keeps none.
+    loss that is a mean over the labels that are not IGNORED), whole or sharded
+    (COURSE_SHARD=1). Checkpoints need a folder that all processes share; a run may go
+    on with another number of processes, or with none besides itself.
     Raises ValueError for arguments that do not fit together or an unusable batch, and
     FloatingPointError at the first loss or gradient that is not finite.
     """
     _check_request(config, evaluate, evaluate_every, checkpoints)
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)
-    identity = {} if folder is None else run.identity()
-    saved = None if folder is None else run.load(folder, identity)
-    if saved is not None:
-        run.restore(saved)
+    if folder:
+        run.restore(folder)
     history, first = run.history, len(run.history.steps)
     cuda = [run.device] if run.device.type == "cuda" else []
-    leads = run.processes.rank == 0
-    quiet = not (leads and is_watched())
+    quiet = run.processes.rank > 0 or not is_watched()
     bar = tqdm(total=config.steps, initial=first, unit="step", disable=quiet)
     started = time.perf_counter() - history.seconds
     try:
@@ -154,9 +151,8 @@ def train(
                 if evaluate and _is_due(done, evaluate_every, config.steps):
                     history.evaluations.append((done, run.measure(evaluate)))
                 history.seconds = time.perf_counter() - started
-                keep = _is_due(done, config.checkpoint_every, config.steps)
-                if folder and leads and keep:
-                    save_checkpoint(folder, done, {"identity": identity} | run.state())
+                if folder and _is_due(done, config.checkpoint_every, config.steps):
+                    run.keep(folder, done)
                 bar.set_postfix(loss=f"{history.losses[-1]:.3f}", refresh=False)
                 bar.update()
     finally:
@@ -173,12 +169,10 @@ class _Run:
         self.device = self.processes.device
         self.precision, self.dtype = _choose_precision(model, config, self.device)
         model.to(self.device, self.dtype)
-        whole_only = config.checkpoint_every or config.optimizer == "muon"
-        if self.processes.sharded and whole_only:
-            wanted = "optimizer='adamw' and checkpoint_every=0"
-            raise ValueError(f"COURSE_SHARD needs {wanted}, got {config}")
+        self.identity = self.describe() if config.checkpoint_every else {}
         self.spread = self.processes.spread(model)
         self.optimizers = optimizers.build_optimizers(model, config, self.precision)
+        self.parts = (model, self.optimizers)
         self.history = History()
 
     def autocast(self):
@@ -226,40 +220,33 @@ class _Run:
         with torch.no_grad(), self.autocast():
             return float(evaluate(self.model))
 
-    def identity(self) -> dict[str, str]:
+    def describe(self) -> dict[str, str]:
         """What must be equal for a checkpoint to be one of this run."""
         settings = asdict(self.config) | {"precision": self.precision}
         del settings["checkpoint_every"]
-        shapes = [f"{n} {tuple(x.shape)}" for n, x in self.model.state_dict().items()]
-        shapes += [repr(getattr(self.model, "config", "")), repr(self.model)]
-        settings["model"] = "\n".join(shapes)
+        shapes = self.model.state_dict().items()
+        settings |= {f"model.{name}": tuple(x.shape) for name, x in shapes}
+        text = f"{getattr(self.model, 'config', '')}\n{self.model}".splitlines()
+        settings |= {f"model, line {i}": line.strip() for i, line in enumerate(text)}
         first, _ = _checked(self.batches(0), 0)
         data = b"".join(x.detach().cpu().numpy().tobytes() for x in first)
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
         return {name: str(value) for name, value in settings.items()}
 
-    def load(self, folder: Path, identity: dict[str, str]) -> dict | None:
-        """The newest checkpoint; rank 0, which clears leftovers, looks first."""
-        if self.processes.rank:
-            self.processes.wait()
-        saved = load_checkpoint(folder, identity)
-        if not self.processes.rank:
-            self.processes.wait()
-        self.processes.wait()
-        return saved
+    def keep(self, folder: Path, step: int) -> None:
+        from course_utils.checkpoints import save_checkpoint  # slow to import
 
-    def state(self) -> dict:
-        return {
-            "model": self.model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "history": asdict(self.history),
-        }
+        notes = {"identity": self.identity, "history": asdict(self.history)}
+        save_checkpoint(folder, step, self.parts, notes, self.processes)
 
-    def restore(self, saved: dict) -> None:
-        self.model.load_state_dict(saved["model"])
-        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
-            optimizer.load_state_dict(state)
-        self.history = History(**saved["history"])
+    def restore(self, folder: Path) -> None:
+        from course_utils.checkpoints import load_checkpoint  # slow to import
+
+        notes = load_checkpoint(folder, self.parts, self.identity, self.processes)
+        if notes:
+            past = notes["history"]
+            past["evaluations"] = [tuple(pair) for pair in past["evaluations"]]
+            self.history = History(**past)
 
 
 def _choose_precision(model, config, device) -> tuple[str, torch.dtype]:

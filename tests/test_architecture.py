@@ -18,7 +18,6 @@ RANKS = {
     "shapes": 0,
     "config": 0.5,  # asks `shapes` whether a number makes sense
     "machine": 0,
-    "checkpoints": 0,
     "bpe": 1,
     "masks": 1,
     "positions": 1,
@@ -31,6 +30,7 @@ RANKS = {
     "tokenizer": 4,
     "data": 4,
     "processes": BESIDE - 0.1,  # `training` asks it which rows are its own
+    "checkpoints": BESIDE - 0.05,
     "training": BESIDE,
     "decoding": BESIDE,
     "metrics": BESIDE,

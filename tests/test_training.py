@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 import torch.nn.functional as F
 from torch import nn
 
@@ -33,6 +36,7 @@ from course_utils.optimizers import (
     orthogonalize,
     parameter_groups,
 )
+from course_utils.processes import Processes
 from course_utils.shapes import IGNORED
 from course_utils.training import (
     History,
@@ -478,30 +482,45 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     refused("steps is 4 there and 5 here", steps=5)
     refused("precision is float32 there and float64 here", precision="float64")
     wide = DecoderLM(DecoderConfig(VOCAB, StackConfig(48, 3, 2, 40, 16)))
-    refused("model is tokens.weight (11, 24) there and tokens.weight (11, 48)", wide)
+    refused("model.tokens.weight is (11, 24) there and (11, 48) here", wide)
     refused("p=0.2", without_dropout())
     refused("first batch", data=lambda step: batches(step + 1))
     again = replace(config, checkpoint_every=1)  # changes no loss
     assert train(make_model(), batches, again, checkpoints=tmp_path).steps[-1] == 4
 
 
-def test_a_damaged_checkpoint_is_named(tmp_path):
-    run(tmp_path)
+@pytest.mark.parametrize("part", ["notes.json", ".metadata", "__0_0.distcp"])
+@pytest.mark.parametrize(
+    "damage",
+    [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:40])],
+    ids=["gone", "half"],
+)
+def test_a_damaged_checkpoint_is_named(tmp_path, capfd, part, damage):
+    whole = run(tmp_path)
     newest = list_checkpoints(tmp_path)[-1]
-    (newest / "state.pt").write_bytes(b"half")
+    damage(newest / part)
     with pytest.raises(ValueError, match=r"step-0000024 cannot be read .* delete it"):
         run(tmp_path)
+    assert capfd.readouterr().err == ""
+    shutil.rmtree(newest)
+    assert run(tmp_path) == whole
 
 
 def test_a_failure_while_writing_leaves_the_last_checkpoint(tmp_path, monkeypatch):
-    save_checkpoint(tmp_path, 1, {"a": torch.ones(3)})
+    alone, layer = Processes(torch.device("cpu")), nn.Linear(2, 3)
+    parts = (layer, [torch.optim.AdamW(layer.parameters())])
+    save_checkpoint(tmp_path, 1, parts, {}, alone)
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(torch, "save", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        save_checkpoint(tmp_path, 2, {"a": torch.ones(3)})
+        save_checkpoint(tmp_path, 2, parts, {}, alone)
+    monkeypatch.undo()
+    monkeypatch.setattr(dcp, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(tmp_path, 2, parts, {}, alone)
     assert [path.name for path in list_checkpoints(tmp_path)] == ["step-0000001"]
 
 

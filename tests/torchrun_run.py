@@ -1,4 +1,4 @@
-"""A small training for torchrun, with arguments RESULT [FOLDER]."""
+"""A small training for torchrun, with arguments RESULT [FOLDER [OPTIMIZER [STOP]]]."""
 
 import json
 import os
@@ -32,12 +32,21 @@ def batches(step):
     return ids[:, :-1], labels
 
 
-def run(folder=None, model=None, steps=STEPS):
+def run(folder=None, optimizer="adamw", stop=None, model=None):
+    """The run of these tests; somebody presses stop before step number `stop`."""
+
+    def given(step):
+        if step == stop:
+            raise KeyboardInterrupt
+        return batches(step)
+
     every = 0 if folder is None else 2
-    config = TrainConfig(steps, 3e-3, 2, clip_norm=0.5, checkpoint_every=every)
+    config = TrainConfig(
+        STEPS, 3e-3, 2, clip_norm=0.5, optimizer=optimizer, checkpoint_every=every
+    )
     return train(
         model or make_model(),
-        batches,
+        given,
         config,
         evaluate=lambda model: mean_loss(model, batches, 2),
         evaluate_every=4,
@@ -46,8 +55,14 @@ def run(folder=None, model=None, steps=STEPS):
 
 
 if __name__ == "__main__":
+    result, *more = sys.argv[1:]
+    if len(more) == 3:
+        more[2] = int(more[2])
     rank = int(os.environ["RANK"])
     # a rank that starts from other weights must be given those of rank 0
-    history = run(sys.argv[2] if len(sys.argv) > 2 else None, make_model(seed=7 + rank))
+    try:
+        history = run(*more, model=make_model(seed=7 + rank))
+    except KeyboardInterrupt:
+        sys.exit()
     seen = [history.losses, history.gradient_norms, history.tokens, history.evaluations]
-    Path(f"{sys.argv[1]}-{rank}.json").write_text(json.dumps(seen))
+    Path(f"{result}-{rank}.json").write_text(json.dumps(seen))
