@@ -69,6 +69,29 @@ def cosine_by_library(queries, keys, values, temperature):
     return attend(queries, keys, values, scale=1 / temperature)
 
 
+def look_up_by_matrices(color, animals, colors):
+    hot = torch.eye(8)
+    weights = (1000 * hot[color] @ hot[colors].T).softmax(dim=-1)
+    return weights @ hot[animals]
+
+
+def look_up_by_the_kernel(color, animals, colors):
+    hot = torch.eye(8)
+    query = 500 * hot[torch.tensor([color])]
+    return F.scaled_dot_product_attention(query, hot[colors], hot[animals]).squeeze(0)
+
+
+def look_up_by_hand(color, animals, colors):
+    result = torch.zeros(8)
+    result[animals[colors.tolist().index(color)]] = 1
+    return result
+
+
+def warm_and_exchanged(color, animals, colors):
+    hot = torch.eye(8)
+    return (hot[color] @ hot[animals].T).softmax(dim=-1) @ hot[colors]
+
+
 def split_by_reshape(x, num_heads):
     batch, length, width = x.shape
     return x.reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
@@ -129,6 +152,7 @@ VARIANTS = {
         lambda w, v: (w[..., None] * v[..., None, :, :]).sum(dim=-2),
     ],
     "attention.cosine": [cosine_by_lengths, cosine_by_pairs, cosine_by_library],
+    "attention.look_up": [look_up_by_matrices, look_up_by_the_kernel, look_up_by_hand],
     "heads.split": [
         split_by_reshape,
         split_by_chunks,
@@ -160,6 +184,10 @@ BOTH = {
     "attention.cosine": [
         lambda q, k, v, t: (q @ k.T).softmax(dim=-1) @ v,  # lengths, no temperature
         lambda q, k, v, t: (F.normalize(q, dim=0) @ k.T * t).softmax(dim=-1) @ v,
+    ],
+    "attention.look_up": [
+        warm_and_exchanged,
+        lambda color, a, c: torch.eye(len(c))[int((a == color).int().argmax())],
     ],
     "heads.split": [
         lambda x, h: rearrange(x, "b t (d h) -> b h d t", h=h),

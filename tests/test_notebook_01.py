@@ -1,9 +1,9 @@
 """Notebook 01: what it builds equals its twin; its solutions pass its own checks."""
 
 import ast
+import inspect
 import json
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from course_utils.attention import attend, attention_scores, attention_weights
-from course_utils.exercises.session import check
+from course_utils.exercises.checking import examine
+from course_utils.exercises.session import BANK
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "01_attention.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
@@ -86,44 +87,30 @@ def test_the_bug_to_find_is_there_and_its_answer_cures_it(built, inputs):
     torch.testing.assert_close(names["colleague"](*inputs)[0], attend(*inputs))
 
 
-SOLUTIONS = re.findall(
-    r"```python\n(.*?)```",
-    "\n".join(source(c) for c in CELLS if c["cell_type"] == "markdown"),
-    re.S,
+@pytest.mark.parametrize(
+    "name, exercise",
+    [
+        ("my_scores", "attention.scores"),
+        ("my_weights", "attention.weights"),
+        ("my_context", "attention.context"),
+        ("my_cosine_attention", "attention.cosine"),
+        ("my_look_up", "attention.look_up"),
+    ],
 )
+def test_an_exercise_is_asked_as_the_bank_asks_it(name, exercise, built):
+    """The arguments of the empty function are those of the check; it waits for you."""
+    assert inspect.signature(built[name]).parameters.keys() == set(BANK[exercise].takes)
+    assert examine(BANK[exercise], built[name]).status == "not tried"
+    (cell,) = [c for c in CELLS if f'check("{exercise}", {name})' in source(c)]
+    shown = "".join("".join(o["data"]["text/plain"]) for o in cell["outputs"])
+    assert f"{exercise}: not tried yet" in shown and f"def {name}(" in source(cell)
 
 
-def functions(text):
-    found = ast.parse(text).body
-    return [node.name for node in found if isinstance(node, ast.FunctionDef)]
+def test_what_the_notebook_builds_answers_an_exercise(built):
+    def answer(queries, keys, values, temperature):
+        weights = (built["cosine"](queries, keys) / temperature).softmax(dim=-1)
+        return weights @ values
 
-
-def exercise_cell(name):
-    """The code cell that leaves a function to the reader, and what it stores."""
-    (cell,) = [
-        c for c in CELLS if f"def {name}(" in source(c) and c["cell_type"] == "code"
-    ]
-    shown = [o.get("text") or o["data"]["text/plain"] for o in cell["outputs"]]
-    assert all("not tried yet" in "".join(text) for text in shown) and shown
-    body = ast.parse(source(cell)).body
-    return [node for node in body if not isinstance(node, ast.FunctionDef)]
-
-
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda text: text.split("(")[0][4:])
-def test_each_solution_passes_the_check_of_its_cell(solution, built, capsys):
-    body = exercise_cell(functions(solution)[0])
-    names = dict(built) | {"check": check}
-    names["ANIMALS"] = [str(i) for i in range(8)]
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        exec(solution, names)
-        exec(compile(ast.Module(body, []), str(NOTEBOOK), "exec"), names)
-    finally:
-        torch.set_default_dtype(default)
-    said = [line[0] for line in capsys.readouterr().out.splitlines() if line[0] != " "]
-    assert said == ["✓"] * len(functions(solution))
-
-
-def test_there_are_three_blocks_of_solutions():
-    assert [len(functions(text)) for text in SOLUTIONS] == [3, 1, 1]
+    assert examine(BANK["attention.cosine"], answer).status == "right"
+    scores = examine(BANK["attention.scores"], built["dot"])
+    assert scores.status != "right"

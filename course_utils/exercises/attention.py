@@ -108,7 +108,7 @@ def _whole_maximum(scores):
 WEIGHTS = Exercise(
     "attention.weights",
     "Gives weights “… q k” for scores “… q k”: shares of each query over its keys, for "
-    "scores of any size.",
+    "scores of any size. One overflow makes NaN of a whole training run.",
     ("scores",),
     attention_weights,
     _hot_scores,
@@ -170,7 +170,7 @@ def _weights_and_values(generator):
 CONTEXT = Exercise(
     "attention.context",
     "Gives the context “… q e”, a mixture of values for each query, from weights "
-    "“… q k” and values “… k e”.",
+    "“… q k” and values “… k e”. It is all that attention hands on.",
     ("weights", "values"),
     lambda weights, values: weights @ values,
     _weights_and_values,

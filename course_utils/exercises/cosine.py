@@ -1,4 +1,4 @@
-"""An exercise of notebook 01: attention that hears only directions.
+"""Two exercises of notebook 01: hear only directions, and look an animal up.
 
 Knows nothing of how an answer is run or shown.
 """
@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from course_utils.attention import attend
 from course_utils.exercises.exercise import Exercise, Mistake
 
 
@@ -91,4 +92,82 @@ COSINE = Exercise(
 )
 
 
-EXERCISES = (COSINE,)
+# --- look up -----------------------------------------------------------------------
+
+
+def _lists(generator):
+    def one(items):
+        asked, *others = torch.randperm(8, generator=generator).tolist()
+        colors = torch.randperm(8, generator=generator)[:items]
+        if asked not in colors:
+            colors[-1] = asked
+        return asked, torch.tensor(others[:items]), colors
+
+    return [one(3), one(5), one(6)]
+
+
+def _one_hot(ids):
+    return F.one_hot(ids, 8).to(torch.get_default_dtype())
+
+
+def _answer(color, keys, values, cold=100):
+    query = cold * _one_hot(torch.tensor([color]))
+    return attend(query, _one_hot(keys), values)[0]
+
+
+def look_up(color: int, animals: Tensor, colors: Tensor) -> Tensor:
+    """Which animal has this color? Nearly its one-hot vector, "8"."""
+    query = 100 * F.one_hot(torch.tensor([color]), 8)  # cold: a long query
+    keys, values = F.one_hot(colors, 8), F.one_hot(animals, 8)
+    made = [x.to(torch.get_default_dtype()) for x in (query, keys, values)]
+    return attend(*made)[0]
+
+
+LOOK_UP = Exercise(
+    "attention.look_up",
+    "Gives the context “8”, nearly the one-hot vector of the animal that has this "
+    "color id, for ids of animals “k” and colors “k”. No training: you choose what "
+    "asks, what answers and what comes back.",
+    ("color", "animals", "colors"),
+    look_up,
+    _lists,
+    (
+        Mistake(
+            "too warm",
+            lambda color, a, c: _answer(color, c, _one_hot(a), cold=1),
+            "The right animal leads, but all the others are in the mixture too. Is a "
+            "lead of 1 cold enough?",
+            "Section 3: which number makes a softmax cold? Equal one-hots score 1, "
+            "others 0.",
+        ),
+        Mistake(
+            "the animals answer, the colors come back",
+            lambda color, a, c: _answer(color, a, _one_hot(c)),
+            "You compare the color with *animals*. With what should it be compared?",
+            "Keys are what the query is compared with; values are what comes home.",
+        ),
+        Mistake(
+            "the color comes back",
+            lambda color, a, c: _answer(color, c, _one_hot(c)),
+            "Well found. Yet what you hand over is the color that was asked for.",
+            "Keys and values need not be the same thing. What do you want to know?",
+        ),
+        Mistake(
+            "the color is compared with animals",
+            lambda color, a, c: _answer(color, a, _one_hot(a)),
+            "Animals come back, but a color was compared with animals.",
+            "The keys are one-hot vectors of what the query is one of.",
+        ),
+        Mistake(
+            "the place instead of the animal",
+            lambda color, a, c: _answer(color, c, torch.eye(len(c))),
+            "These are the weights: *where* it stands. Which animal stands there?",
+            "One product is missing: weights times values.",
+        ),
+    ),
+    "Three lines: a query from the color, keys from the colors, values from the "
+    "animals, each of them one-hot. Then look again at section 3.",
+)
+
+
+EXERCISES = (COSINE, LOOK_UP)

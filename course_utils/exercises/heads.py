@@ -29,7 +29,7 @@ def _pieces(x, num_heads):
 SPLIT = Exercise(
     "heads.split",
     "Gives “b h t d” from x “b t (h d)”: each head owns some columns and sees every "
-    "position.",
+    "position. Cut along the wrong axis it runs all the same, and learns little.",
     ("x", "num_heads"),
     split_heads,
     _projected,
@@ -139,7 +139,7 @@ def _four(m, w):
 COUNT = Exercise(
     "heads.count",
     "Gives the number of parameters, biases included, of a layer with this d_model, "
-    "num_heads and head_dim.",
+    "num_heads and head_dim. So you know what a layer costs before you build it.",
     ("d_model", "num_heads", "head_dim"),
     count,
     lambda generator: [(64, 3, 10), (12, 2, 5), (30, 7, 4)],

@@ -37,7 +37,7 @@ def _filled(scores, mask, number):
 WEIGHTS = Exercise(
     "masks.weights",
     "Gives weights for scores “b h q k” and a bool mask: hidden ones exactly 0, a row "
-    "with nothing to look at all 0.",
+    "with nothing to look at all 0. One NaN would spoil the whole batch.",
     ("scores", "mask"),
     attention_weights,
     _scores_and_mask,
@@ -93,7 +93,7 @@ def shift(ids: Tensor) -> tuple[Tensor, Tensor]:
 SHIFT = Exercise(
     "masks.shift",
     "Gives inputs and labels, both “b (t − 1)”, for ids “b t”: at each place the label "
-    "is the word that comes next.",
+    "is the word that comes next. A slip here makes a loss that means nothing.",
     ("ids",),
     shift,
     lambda g: [(_tokens(g, 2, 5),), (_tokens(g, 3, 8),)],
@@ -137,7 +137,7 @@ SHIFT = Exercise(
 CACHED = Exercise(
     "masks.two_new",
     "Wants a bool mask 2×7: two new words ask, and look at the five words kept and at "
-    "themselves.",
+    "themselves. With it, a text that grows is not computed again.",
     (),
     lambda: causal_mask(2, 7),
     lambda generator: [()],

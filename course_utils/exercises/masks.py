@@ -21,7 +21,7 @@ def _tokens(generator, rows, length):
 CAUSAL = Exercise(
     "masks.causal",
     "Gives a bool mask “q k” for a length: True where a position may look, at itself "
-    "and at what came before.",
+    "and at what came before. One cell too many, and a model copies its answers.",
     ("length",),
     causal_mask,
     lambda generator: [(5,), (7,), (1,)],
@@ -67,7 +67,8 @@ def _padded(generator):
 
 PADDING = Exercise(
     "masks.padding",
-    "Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: nobody looks at padding.",
+    "Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: nobody looks at padding. "
+    "Else the answer for a sentence depends on how long its neighbors are.",
     ("ids", "pad_id"),
     padding_mask,
     _padded,
@@ -118,7 +119,8 @@ def _masks(generator):
 
 JOIN = Exercise(
     "masks.join",
-    "Gives one bool mask from two that broadcast: may look only where both allow it.",
+    "Gives one bool mask from two that broadcast: may look only where both allow it. "
+    "A layer takes one mask, and sentences need both kinds.",
     ("first", "second"),
     combine_masks,
     _masks,
