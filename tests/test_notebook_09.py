@@ -9,6 +9,7 @@ import pytest
 
 from course_utils import bpe
 from course_utils.data.stories import story
+from course_utils.exercises.session import BANK
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "09_tokenizer.ipynb"
 TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
@@ -32,6 +33,7 @@ def built():
         "def count_pairs",
         "def join",
         "FIRST = 4",
+        "def train_naive",
         "def train_fast",
         "def encode_word",
     ):
@@ -55,3 +57,8 @@ def test_the_encoder_is_the_packages(built):
 def test_join_is_the_packages(built):
     for word in ((), (1,), (1, 1), (1, 1, 1), (1,) * 4, (2, 1, 1, 2), (1, 2, 1, 1)):
         assert list(built["join"](word, (1, 1), 9)) == bpe.join(word, (1, 1), 9)
+
+
+def test_counting_is_what_the_exercise_wants(built):
+    words = built["count_words"](TEXTS)
+    assert built["count_pairs"](words) == BANK["tokens.pair_counts"].reference(words)
