@@ -28,18 +28,18 @@ def steps(model: nn.Module, optimizer: Optimizer, batches: Iterable) -> list[flo
 
 
 def _young(generator):
-    """A small model, its optimizer and three batches in which tokens return."""
+    """A small model, its optimizer and four batches in which tokens return."""
     model = nn.Sequential(nn.Embedding(7, 5), nn.Linear(5, 7, bias=False))
     model.to(torch.get_default_dtype())
     for weight in model.parameters():
         weight.data = torch.randn(weight.shape, generator=generator).to(weight)
     batches = []
-    for _ in range(3):
+    for _ in range(4):
         ids = torch.randint(7, (3, 6), generator=generator)
         labels = ids[:, 1:].clone()
         labels[1, 3:] = IGNORED
         batches.append((ids[:, :-1], labels))
-    return [(model, SGD(model.parameters(), lr=0.5), batches)]
+    return [(model, SGD(model.parameters(), lr=1.0), batches)]
 
 
 def _order(*parts: Callable) -> Callable:
