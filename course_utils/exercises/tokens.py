@@ -164,8 +164,8 @@ def _lines(generator):
 
 MERGE = Exercise(
     "tokens.merge",
-    "Gives the ids of a word (a tuple) with each pair replaced by the new id, from left "
-    "to right. Training and encoding repeat this one step.",
+    "Gives the ids of a word (a tuple) with each pair replaced by the new id, from "
+    "left to right. Training and encoding repeat this one step.",
     ("word", "pair", "new"),
     bpe.join,
     _lines,
