@@ -144,8 +144,10 @@ def _other_way(x):
 
 
 def _one_speed(x):
-    cos, sin = rotary_table(x.shape[-2], 2)
-    return rotate(x, cos[:, :1], sin[:, :1])
+    cos, sin = (
+        table[:, :1].expand(-1, x.shape[-1]) for table in rotary_table(x.shape[-2], 2)
+    )
+    return rotate(x, cos, sin)
 
 
 def _from_one(x):
