@@ -6,11 +6,13 @@ Knows the shared loss. Knows nothing of how an answer is run or shown.
 from collections import Counter
 from math import exp, log
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from course_utils.data.batches import Rows
 from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.shapes import IGNORED
 from course_utils.training import label_loss
@@ -105,7 +107,9 @@ PERPLEXITY = Exercise(
 # --- the trigram reader ------------------------------------------------------------
 
 
-def trigram_line(train_rows, held_rows, tokenizer, alpha: float = 0.01) -> float:
+def trigram_line(
+    train_rows: Rows, held_rows: Rows, tokenizer: Any, alpha: float = 0.01
+) -> float:
     """Nats per token of a reader who looks two tokens back."""
 
     def triples(rows):
