@@ -21,6 +21,7 @@ from nbconvert import HTMLExporter
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PATIENCE = float(os.environ.get("COURSE_PATIENCE", "1"))
 NOWHERE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 LOCAL = ("file://", "data:", "blob:", "http://127.0.0.1:", "http://localhost:")
 
@@ -35,16 +36,16 @@ def notebook(outputs, source="show()"):
         }
         one = nbformat.v4.new_output("display_data", stored, metadata=metadata)
         shown.append(one)
-    cell = nbformat.v4.new_code_cell(source, execution_count=1, outputs=shown)
+    cell = nbformat.v4.new_code_cell(source, execution_count=7, outputs=shown)
     kernel = {"name": "python3", "display_name": "Python 3"}
     metadata = {"title": "A page", "kernelspec": kernel}
     return nbformat.v4.new_notebook(cells=[cell], metadata=metadata)
 
 
-def exported(outputs, path):
+def exported(outputs, path, theme="light"):
     """Write what nbconvert makes of the outputs, without what it would fetch."""
     none = {"mathjax_url": "", "require_js_url": "", "mermaid_js_url": ""}
-    html, _ = HTMLExporter(**none).from_notebook_node(notebook(outputs))
+    html, _ = HTMLExporter(theme=theme, **none).from_notebook_node(notebook(outputs))
     path.write_text(html, encoding="utf-8")
     return path.as_uri()
 
@@ -65,10 +66,10 @@ def browser():
 
 
 @contextmanager
-def watched(started, address, quiet=True, **options):
-    """A page, opened; at the end nothing was fetched and (if quiet) no error said."""
+def watched(started, address, **options):
+    """A page, opened; at the end nothing was fetched from outside, no error said."""
     page = started.new_page(viewport={"width": 1000, "height": 1400}, **options)
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(60_000 * PATIENCE)
     wrong = []
 
     def decide(route):
@@ -81,7 +82,7 @@ def watched(started, address, quiet=True, **options):
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
         "console",
-        lambda said: wrong.append(said.text) if said.type == "error" and quiet else 0,
+        lambda said: wrong.append(said.text) if said.type == "error" else 0,
     )
     page.goto(address)
     yield page
@@ -122,7 +123,7 @@ def jupyterlab(folder):
 
 
 def _wait_for(address):
-    for _ in range(240):
+    for _ in range(int(240 * PATIENCE)):
         try:
             return urllib.request.urlopen(address, timeout=5).read()
         except (urllib.error.URLError, OSError):

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -9,17 +10,36 @@ import pytest
 import torch
 
 import course_utils.plots
-from course_utils.config import DecoderConfig, StackConfig
-from course_utils.models import DecoderLM
-from course_utils.recording import record
 from course_utils.views import bertviz_offline, pieces
 from course_utils.views import page as views_page
 from course_utils.views.explorer import show_attention
 from course_utils.views.neurons import show_neurons
 from tests.browser_page import browser, exported, jupyterlab, notebook, watched
+from tests.browser_views import (
+    BERTVIZ,
+    OURS,
+    nudge,
+    serious,
+    use_all,
+    view_kind,
+    walk_by_tab,
+)
+from tests.every_view import (
+    ENGLISH,
+    HEADS,
+    KINDS,
+    LAYERS,
+    SOURCE,
+    SPANISH,
+    TARGET,
+    decoder_pass,
+    random_weights,
+    show_every_kind,
+    translation,
+)
 from tests.hostile import HOSTILE
+from tests.view_data import strong_weights as strong
 
-HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SCREENSHOTS = Path(__file__).resolve().parent.parent / "build" / "screenshots"
 
 
@@ -29,17 +49,31 @@ def chromium():
         yield started
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    """What a notebook would store: a list of (data, metadata)."""
+@contextmanager
+def kept():
+    """What a notebook would store: a list of (data, metadata), filled meanwhile."""
     outputs = []
 
     def keep(data, metadata=None, raw=False):
         outputs.append((data, metadata or {}))
 
-    monkeypatch.setattr(views_page, "display", keep)
-    monkeypatch.setattr(bertviz_offline, "display", keep)
-    monkeypatch.setattr(course_utils.plots, "display", keep)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (views_page, bertviz_offline, course_utils.plots):
+            patch.setattr(module, "display", keep)
+        yield outputs
+
+
+@pytest.fixture
+def shown():
+    with kept() as outputs:
+        yield outputs
+
+
+@pytest.fixture(scope="module")
+def every():
+    """One view of each kind, as stored."""
+    with kept() as outputs:
+        show_every_kind()
     return outputs
 
 
@@ -48,30 +82,11 @@ def keep_picture(page, name):
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
-def random_weights(heads, queries, keys):
-    scores = 3 * torch.randn(1, heads, queries, keys, dtype=torch.float64)
-    if queries == keys:
-        scores = scores.masked_fill(torch.ones(queries, keys).triu(1).bool(), -1e9)
-    return scores.softmax(-1)
-
-
-def translation():
-    torch.manual_seed(0)
-    weights = {}
-    for layer in range(LAYERS):
-        crossed = random_weights(HEADS, TARGET, SOURCE)
-        weights[f"blocks.{layer}.attention"] = random_weights(HEADS, TARGET, TARGET)
-        weights[f"blocks.{layer}.cross_attention"] = crossed
-    return weights
-
-
-SPANISH = ["<bos>", "la", " casa", " roja", "."]
-ENGLISH = ["the", " red", " house", " is", " here", ".", "<eos>"]
-
-
-def strong(weights):
-    """Links drawn before a token is chosen: weights that round to 0.04 and more."""
-    return int((views_page.weight_codes(weights) - 1 >= 0.04 * 240).sum())
+def keep_views(page, name):
+    """A picture of the page, and one of each view."""
+    keep_picture(page, name)
+    for i, view in enumerate(page.locator(f"{OURS}, {BERTVIZ}").all()):
+        view.screenshot(path=SCREENSHOTS / f"{name}-{i}.png")
 
 
 @pytest.fixture
@@ -166,43 +181,111 @@ def test_views_do_not_disturb_each_other(explored):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious(chromium, shown, tmp_path, theme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    show_attention(translation(), SPANISH, ENGLISH, title="Random heads.", layer=1)
-    pieces.show_sampling(torch.randn(50), list(map(str, range(50))), title="One leads.")
-    pieces.show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
-    path = tmp_path / "page.html"
-    html = "".join(data["text/html"] for data, _ in shown[::2])
-    head = f'<!DOCTYPE html><html lang="en" data-theme="{theme}"><title>t</title>'
-    path.write_text(f"{head}<main><h1>t</h1>{html}</main>", encoding="utf-8")
-    with watched(chromium, path.as_uri(), color_scheme=theme) as page:
+def test_every_view_can_be_used_in_a_page(chromium, every, tmp_path, theme):
+    with watched(chromium, exported(every, tmp_path / "p.html", theme)) as page:
+        assert use_all(page) == KINDS
+        stops = {view_kind(v): walk_by_tab(page, v) for v in page.locator(OURS).all()}
+        sliders = {"sampling": 3, "scale": 1, "rotation": 3, "query": 2}
+        assert stops == {"explorer": 7, "neurons": 4} | sliders
         page.locator("summary").click()
         page.locator(".queries button").nth(2).focus()
-        keep_picture(page, f"explorer-{theme}")
-        found = axe.Axe().run(page).response["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        assert serious == []
+        keep_views(page, f"page-{theme}")
+        assert serious(page) == []
+
+
+ALL_STYLES = """(alone) => {
+    const sheets = [...document.styleSheets];
+    const names = ("display position width height padding-left border-top-width " +
+        "color background-color opacity stroke stroke-width font-size font-weight " +
+        "text-align overflow-x").split(" ");
+    return [...document.querySelectorAll(".course-view")].map((view) => {
+        const kind = `.course-view.${view.classList[1]}`;
+        for (const sheet of sheets) {
+            const text = sheet.ownerNode.textContent;
+            const ours = text.includes(".course-view");
+            sheet.disabled = alone && ours && !text.includes(kind);
+        }
+        return [view, ...view.querySelectorAll("*")].map((one) => {
+            const style = getComputedStyle(one);
+            return names.map((name) => style.getPropertyValue(name)).join(";");
+        });
+    });
+}"""
+
+
+def test_views_of_every_kind_do_not_disturb_each_other(chromium, every, tmp_path):
+    with watched(chromium, exported(every, tmp_path / "page.html")) as page:
+        views = page.locator(f"{OURS}, {BERTVIZ}").all()
+        before = [one.inner_html() for one in views]
+        for index, view in enumerate(views):
+            nudge(page, view.locator("select, input").first)
+            after = [one.inner_html() for one in views]
+            changed = [a != b for a, b in zip(before, after, strict=True)]
+            assert changed == [i == index for i in range(len(views))]
+            before = after
+        page.evaluate("document.activeElement.blur()")
+        together, alone = (page.evaluate(ALL_STYLES, one) for one in (False, True))
+        assert together == alone, "one view's style reaches another"
+
+
+def shown_text(token):
+    """A token as a view writes it: what cannot be seen gets a sign."""
+    text = token.replace("\n", "⏎").replace("\t", "⇥")
+    return text if text.strip() else "␣" * len(text) or "∅"
 
 
 def test_hostile_tokens_are_text(chromium, shown, tmp_path):
     count = len(HOSTILE)
+    assert count >= 30
     weights = {"": torch.ones(count, count).tril().expand(1, 1, -1, -1) / count}
     show_attention(weights, HOSTILE, title=HOSTILE[1])
+    show_neurons(decoder_pass(count), HOSTILE, title=HOSTILE[3])
+    scores = torch.arange(float(pieces.NAMED), 0, -1)
+    for first in (0, count // 2 - 5, count - pieces.NAMED):
+        some = HOSTILE[first : first + pieces.NAMED]
+        pieces.show_sampling(scores, some, title=HOSTILE[4])
+    turn = torch.linspace(0, 6, count)
+    places = torch.stack((turn.cos(), turn.sin()), 1).tolist()
+    pieces.show_query(dict(zip(HOSTILE, places, strict=True)), title=HOSTILE[12])
+    pieces.show_scale(title=HOSTILE[2])
+    pieces.show_rotation(title=HOSTILE[2])
+    for view in ("head", "model"):
+        show_bertviz = bertviz_offline.show_bertviz
+        show_bertviz(weights, HOSTILE, title=HOSTILE[1], view=view)
     with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
-        assert page.evaluate("document.hacked") is None
-        texts = page.locator(".queries button").all_text_contents()
-        signs = {"\n": "⏎", "\t\r\n": "⇥\r⏎", "   ": "␣␣␣", "": "∅"}
-        read = [signs.get(token, token) for token in HOSTILE]
-        for given, expected in zip(texts, read, strict=True):
-            assert given == expected or given.strip("␣") == expected.strip()
+        for place in (".queries", ".keys"):
+            assert same_texts(page.locator(f".explorer {place} bdi"), HOSTILE)
+        assert same_texts(page.locator(".neurons th bdi"), HOSTILE)
+        named = page.locator(".pieces .bars").all()
+        assert same_texts(named[1].locator("bdi"), HOSTILE[count // 2 - 5 :][:16])
+        assert same_texts(named[3].locator("bdi"), HOSTILE)
+        assert page.locator(".pieces text").count() == count
+        heads, model = page.locator(BERTVIZ).all()
+        texts = heads.locator("#left text").all_text_contents()
+        assert texts[:20] == HOSTILE[:20] and len(texts) == count
+        model.locator("g > rect:last-child").first.click()
+        texts = model.locator("text.token").all_text_contents()
+        assert texts[:20] == HOSTILE[:20] and len(texts) == 2 * count
         for button in page.locator(".queries button").all()[::5]:
             button.hover()
+        for select in page.locator("select").all():
+            select.select_option(index=0)
         page.locator("summary").click()
         assert page.evaluate("document.hacked") is None
-        assert page.locator(".title").text_content() == HOSTILE[1]
-        inside = page.locator(".course-view :is(img, script, b, style)")
+        assert page.locator(".title").first.text_content() == HOSTILE[1]
+        inside = page.locator(f":is({OURS}, {BERTVIZ}) :is(img, script, b, style)")
         assert inside.count() == 0
-        keep_picture(page, "explorer-hostile")
+        keep_views(page, "hostile")
+
+
+def same_texts(places, tokens):
+    """Equal but for blanks at the ends and half a pair, which the browser replaces."""
+
+    def plain(text):
+        return text.replace("\ud83d", "?").replace("\ufffd", "?").strip("␣ ")
+
+    texts = [plain(one) for one in places.all_text_contents()]
+    return texts == [plain(shown_text(one)) for one in tokens]
 
 
 def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
@@ -210,10 +293,8 @@ def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
     weights = translation()
     show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.")
     show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.", view="model")
-    alone = {"": torch.eye(len(HOSTILE))[None, None].double()}
-    show_bertviz(alone, HOSTILE, title=HOSTILE[1])
     with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
-        heads, model, hostile = page.locator("div[id^=bertviz]").all()
+        heads, model = page.locator("div[id^=bertviz]").all()
         assert heads.locator("line").count() > TARGET
         before = heads.inner_html()
         heads.locator("#layer").select_option("2")
@@ -222,62 +303,33 @@ def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
         heads.locator("#left text").nth(1).hover()
         assert heads.inner_html() != after
         assert model.locator("line").count() > LAYERS * HEADS
-        texts = hostile.locator("#left text").all_text_contents()
-        assert texts[:20] == HOSTILE[:20]
-        assert page.evaluate("document.hacked") is None
         for one in (heads, model):
             box, svg = one.bounding_box(), one.locator("svg").first.bounding_box()
             assert svg["height"] <= box["height"] and svg["width"] > 300
-        keep_picture(page, "bertviz")
+            assert svg["x"] + svg["width"] <= box["x"] + box["width"], "not cut off"
 
 
-def test_neurons_and_pieces_follow(chromium, shown, tmp_path):
-    torch.manual_seed(0)
-    model = DecoderLM(DecoderConfig(11, StackConfig(8, HEADS, LAYERS, 16))).double()
-    with torch.no_grad(), record(model) as seen:
-        model(torch.tensor([[4, 5, 6]]))
-    show_neurons(seen, HOSTILE[1:4], title="A sum of products.")
-    pieces.show_sampling(torch.randn(50), [*HOSTILE, *"abcdefghi"], title="One leads.")
-    pieces.show_scale(title="Wide heads saturate.")
-    pieces.show_rotation(title="A shift is a turn.")
-    pieces.show_query({HOSTILE[1]: (1, 0), "b": (0, 1)}, title="It turns.")
-    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
-        views = page.locator(".course-view")
-        assert views.count() == 5
-        neurons = views.first
-        assert neurons.locator("tr").count() == 4
-        assert neurons.locator(".cells").first.locator("i").count() == 4
-        before = neurons.inner_text()
-        assert "hidden" not in before
+def test_neurons_and_pieces_say_what_holds(chromium, every, tmp_path):
+    with watched(chromium, exported(every, tmp_path / "page.html")) as page:
+        neurons = page.locator(".neurons").first
+        assert "hidden" not in neurons.inner_text(), "the last token sees all"
         neurons.locator("select").last.select_option("0")
-        assert neurons.inner_text().count("hidden") == 2
+        assert neurons.inner_text().count("hidden") == TARGET - 1
         weights = neurons.locator("tr td:last-child").all_text_contents()
-        assert weights == ["1.00", "0", "0"]
-        for index in range(1, 5):
-            said = views.nth(index).get_by_role("status")
-            for i in range(views.nth(index).locator("input").count()):
-                words = said.inner_text()
-                drawn = views.nth(index).inner_html()
-                views.nth(index).locator("input").nth(i).focus()
-                for _ in range(2):
-                    page.keyboard.press("ArrowLeft")
-                now = views.nth(index).inner_html()
-                assert (said.inner_text(), now) != (words, drawn)
-                views.nth(index).locator("input").nth(i).press("End")
-        kept = views.nth(1).get_by_role("status").inner_text()
-        assert kept.startswith("50 of 50 tokens stay")
-        views.nth(1).locator("input").nth(1).press("Home")
-        assert views.nth(1).get_by_role("status").inner_text().startswith("1 of 50")
-        views.nth(4).locator("svg").scroll_into_view_if_needed()
-        plane = views.nth(4).locator("svg").bounding_box()
-        said = views.nth(4).get_by_role("status").inner_text()
+        assert weights == ["1.00"] + (TARGET - 1) * ["0"]
+        sampling, query = page.locator(".pieces").first, page.locator(".pieces").last
+        said = sampling.get_by_role("status")
+        assert said.inner_text().startswith("50 of 50 tokens stay")
+        sampling.locator("input").nth(1).press("Home")
+        assert said.inner_text().startswith("1 of 50")
+        query.locator("svg").scroll_into_view_if_needed()
+        plane, said = query.locator("svg").bounding_box(), query.get_by_role("status")
+        before = said.inner_text()
         page.mouse.move(plane["x"] + 150, plane["y"] + 150)
         page.mouse.down()
         page.mouse.move(plane["x"] + 290, plane["y"] + 150)
         page.mouse.up()
-        assert views.nth(4).get_by_role("status").inner_text() != said
-        assert page.evaluate("document.hacked") is None
-        keep_picture(page, "neurons-and-pieces")
+        assert said.inner_text() != before and "cat" in said.inner_text()
 
 
 def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
@@ -302,42 +354,38 @@ def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
         keep_picture(page, "explorer-large")
 
 
-RUN = """import torch
-from course_utils.views.explorer import show_attention
-show_attention({"": torch.eye(5)[None, None]}, list("abcde"), title="After a run.")"""
+RUN = """from tests.every_view import show_every_kind
+show_every_kind("After a run.")"""
 
 
-def test_jupyterlab_shows_them(chromium, shown, tmp_path):
-    weights = translation()
-    show_attention(weights, SPANISH, ENGLISH, title="Random heads.", layer=1)
-    bertviz_offline.show_bertviz(weights, SPANISH, ENGLISH, title="Random.")
-    nbformat.write(notebook(shown, RUN), tmp_path / "page.ipynb")
+def test_jupyterlab_shows_them(chromium, every, tmp_path):
+    nbformat.write(notebook(every, RUN), tmp_path / "page.ipynb")
     with jupyterlab(tmp_path) as (address, jupyter):
         address = f"{address}page.ipynb?token=x"
-        with watched(chromium, address, quiet=False) as page:
+        with watched(chromium, address) as page:
             output = page.locator(".jp-OutputArea")
-            output.locator("img").nth(1).wait_for()
+            output.locator("img").nth(len(KINDS) - 1).wait_for()
             keep_picture(page, "jupyterlab-untrusted")
-            assert output.locator("line, .course-view select").count() == 0
-            assert "trust the notebook" in output.first.inner_text()
+            assert output.locator("line, input, .course-view select").count() == 0
+            said = output.first.inner_text()
+            assert said.count("trust the notebook") == len(KINDS)
         jupyter("trust", "page.ipynb")
-        with watched(chromium, address, quiet=False) as page:
-            view = page.locator(".course-view")
-            view.locator("line").first.wait_for(state="attached")
-            keep_picture(page, "jupyterlab-trusted")
-            before = view.locator("line").count()
-            assert before == strong(weights["blocks.1.cross_attention"][0, 0])
-            view.locator(".queries button").first.focus()
-            page.keyboard.press("ArrowDown")
-            assert view.locator("line").count() == SOURCE
-            assert "la" in view.get_by_role("status").inner_text()
-            heads = page.locator("div[id^=bertviz]")
-            assert heads.locator("line").count() > TARGET
-            box, svg = heads.bounding_box(), heads.locator("svg").bounding_box()
-            assert svg["height"] <= box["height"]
+        with watched(chromium, address) as page:
+            settled(page)
+            assert use_all(page) == KINDS
+            assert serious(page) == []
+            keep_views(page, "jupyterlab-light")
             assert "trust" not in page.locator(".jp-OutputArea").first.inner_text()
             page.get_by_role("menuitem", name="Run", exact=True).click()
             page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            page.get_by_text("[1]:", exact=True).wait_for()
             page.get_by_text("After a run.", exact=True).first.wait_for()
-            assert view.locator("line").count() == 5
+            page.mouse.move(0, 0)
+            assert use_all(page) == KINDS
             keep_picture(page, "jupyterlab-run")
+
+
+def settled(page):
+    """Until the views are there and JupyterLab has bound its keys."""
+    page.locator(BERTVIZ).nth(1).wait_for()
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()
