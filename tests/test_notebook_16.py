@@ -2,12 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.config import LlamaConfig
+from course_utils.data.batches import padded_batches
+from course_utils.exercises.budget import days, flops, parameters
+from course_utils.exercises.scaling import padding_share
+from course_utils.exercises.sharing import bytes_per_process
 from course_utils.models import LlamaLM
+from course_utils.recording import record
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "16_scaling_out.ipynb"
 
@@ -37,21 +45,36 @@ def test_the_bug_is_one_and_the_repair_is_one():
     assert define("repaired")(sums, lengths) == pytest.approx(one_process)
 
 
-def answers(name):
-    """The answer that the notebook gives behind `name`, as a function."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    sources = ["".join(cell["source"]) for cell in cells]
-    place = next(i for i, s in enumerate(sources) if s.startswith(f"def {name}("))
-    line = next(s for s in sources[place + 1].split("`") if s.startswith("return "))
-    header = sources[place].splitlines()[0]
-    names = {}
-    exec(f"{header}\n    {line}", names)
-    return names[name]
+@pytest.mark.parametrize("length", [8, 24])
+def test_the_operations_are_those_that_the_counter_sees(length):
+    config = LlamaConfig(31, 24, 4, 4, 3, 56, 32)
+    model, ids = LlamaLM(config), torch.randint(31, (2, length))
+    matrices = sum(w.numel() for w in model.parameters() if w.ndim == 2)
+    with record(model), FlopCounterMode(display=False) as counter:
+        model(ids).sum().backward()
+    counted = flops(matrices, config.num_layers, config.d_model, length, 2 * length)
+    assert counter.get_total_flops() == counted
 
 
-def test_the_answers_pass_the_checks_of_their_cells():
-    days, kept = answers("days"), answers("bytes_per_process")
-    assert days(7e9, 1e12, 64, 1e15, 0.4) == pytest.approx(18.99, abs=0.01)
-    assert days(7e9, 1e12, 64, 1e15, 1.0) == pytest.approx(7.6, abs=0.1)
-    assert [kept(7e9, 8, sharded) for sharded in (False, True)] == [112e9, 14e9]
-    assert answers("factor_that_halves")(0.1) == pytest.approx(1024)
+def test_the_plan_of_the_notebook_takes_nineteen_days():
+    assert round(days(7e9, 1e12, 64, 1e15, 0.4)) == 19
+    assert round(days(7e9, 1e12, 64, 1e15, 1.0)) == 8
+    kept = [bytes_per_process(7e9, 8, sharded) for sharded in (False, True)]
+    assert kept == [112e9, 14e9]
+
+
+@pytest.mark.parametrize("kv_heads, tied", [(4, True), (2, False), (1, True)])
+def test_the_formula_of_the_exercise_counts_what_is_made(kv_heads, tied):
+    config = LlamaConfig(31, 24, 4, kv_heads, 2, 56, 16, tied=tied)
+    made = sum(weight.numel() for weight in LlamaLM(config).parameters())
+    assert parameters(config) == made
+
+
+def test_the_shares_of_padding_are_those_of_the_batches():
+    lengths = [3, 9, 4, 1, 7]
+    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
+    rows = [[5] * length for length in lengths]
+    labels = [labels for _, labels in padded_batches(rows, 2, 0, special)]
+    padding = sum((x == -100).sum() for x in labels) / sum(x.numel() for x in labels)
+    # a row of labels is a text and its end
+    assert padding_share([n + 1 for n in lengths], 2) == pytest.approx(padding.item())

@@ -114,9 +114,9 @@ def _trainings(generator):
 
 FLOPS = Exercise(
     "scaling.flops",
-    "Gives all FLOPs of a training on `tokens` tokens: 6 per number in a matrix and "
-    "token, and attention's own two products over `length` keys of `width` in each "
-    "layer. In long texts these rule.",
+    "Gives all FLOPs of a training: 6 per token and number in the matrices, and those "
+    "of attention's own two products, over the length, the width and all layers. In "
+    "long texts these rule.",
     ("matrices", "layers", "width", "length", "tokens"),
     flops,
     _trainings,
@@ -149,7 +149,7 @@ FLOPS = Exercise(
             "attention in one layer",
             lambda n, layers, m, t, d: flops(n, 1, m, t, d),
             "Each layer has an attention of its own. One argument is unused.",
-            "The matrices of all layers are in `matrices`, the products are not.",
+            "The first argument holds the matrices of all layers, not these products.",
         ),
         Mistake(
             "attention only forward",
@@ -158,8 +158,8 @@ FLOPS = Exercise(
             "Each product of the forward pass has two on the way back, these too.",
         ),
     ),
-    "Forward, for one token: 2 per number in a matrix. A score is a dot product of "
-    "`width` numbers over all heads, so 2 · width for each key.",
+    "Forward, for one token: 2 per number in a matrix. A score is a dot product "
+    "over the width, all heads together: 2 · width for each key.",
 )
 
 
@@ -189,7 +189,7 @@ BYTES = Exercise(
             "only the weights",
             lambda: 4,
             "Enough to write with. What does a training add for each weight?",
-            "backward() leaves a number in `.grad`, and AdamW remembers past steps.",
+            "backward() leaves a number in .grad, and AdamW remembers past steps.",
         ),
         Mistake(
             "no memory in the optimizer",
@@ -247,7 +247,7 @@ DAYS = Exercise(
     (
         Mistake(
             "at full speed",
-            lambda n, d, machines, speed, share: days(n, d, machines, speed, 1),
+            lambda n, d, machines, speed, share: days(n, d, machines, speed, 1.0),
             "A promise nobody keeps: no training reaches what a product alone reaches.",
             "One argument is unused.",
         ),

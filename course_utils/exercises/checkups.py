@@ -82,7 +82,7 @@ DEAD = Exercise(
             "no gradient counts as life",
             _named(lambda g: g is not None and not g.any()),
             "You find gradients of zeros. What of parameters that have none?",
-            "`.grad` is None where backward never came by.",
+            ".grad is None where backward never came by.",
         ),
         Mistake(
             "a single zero is taken for death",
@@ -103,7 +103,7 @@ DEAD = Exercise(
             "Turn the condition around.",
         ),
     ),
-    "Compute the loss, call backward, look at the `.grad` of every named parameter.",
+    "Compute the loss, call backward, look at the .grad of every named parameter.",
     shared=diagnostics.dead_parameters,
 )
 
@@ -214,13 +214,13 @@ RINGS = Exercise(
             "a healthy model never rings",
             lambda: (False, False, False),
             "Ask it twice about the same ids. Do you get the same answer twice?",
-            "An instrument that looks for a *move* sees one, whatever it changed.",
+            "An instrument that looks for a move sees one, whatever it changed.",
         ),
         Mistake(
             "chance rings everywhere",
             lambda: (True, True, True),
             "Two of them ring when something moves. When does the third ring?",
-            "A model is blind to the order if its output *stays*. Does it stay?",
+            "A model is blind to the order if its output stays. Does it stay?",
         ),
         Mistake(
             "only the company matters",

@@ -35,7 +35,7 @@ def _watch(changed, watched):
 LAST, FIRST, EARLIER, LATER = slice(-1, None), slice(0, 1), slice(-1), slice(1, None)
 LEAK = Exercise(
     "clinic.leaks_future",
-    "Gives True if any output of logits(ids), “b t v”, moves when only *later* tokens "
+    "Gives True if any output of logits(ids), “b t v”, moves when only later tokens "
     "change. It finds a leak in a decoder that you know nothing about.",
     ("logits", "ids", "vocab_size"),
     leaks_future,
@@ -44,14 +44,14 @@ LEAK = Exercise(
         Mistake(
             "the changed word itself is watched",
             _watch(LAST, slice(None)),
-            "An honest decoder rings. Whose output *may* move when a word changes?",
+            "An honest decoder rings. Whose output may move when a word changes?",
             "The output at a changed place reads that word. Leave such places out.",
         ),
         Mistake(
             "only the last output is watched",
             _watch(LAST, LAST),
             "No word comes after the last one. What could leak into its output?",
-            "Look at the outputs *before* the place where you change something.",
+            "Look at the outputs before the place where you change something.",
         ),
         Mistake(
             "the past is changed, the later outputs are watched",
@@ -93,7 +93,7 @@ def _swapped(ids):
 
 ORDER = Exercise(
     "clinic.order_blind",
-    "Gives True if the *last* output of outputs(ids), “b t m”, stays when all words "
+    "Gives True if the last output of outputs(ids), “b t m”, stays when all words "
     "before the last are put in reverse. So one sees that positions got lost.",
     ("outputs", "ids"),
     order_blind,
@@ -105,7 +105,7 @@ ORDER = Exercise(
                 not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, -1])
             ),
             "You compare the vectors of two different words. Which one must stay put?",
-            "Turn around the words *before* the last, and keep the last.",
+            "Turn around the words before the last, and keep the last.",
         ),
         Mistake(
             "outputs of moved words are compared",

@@ -45,19 +45,19 @@ POWER = Exercise(
             "no logarithms",
             lambda compute, losses: -_slope(compute, losses),
             "A line through the numbers themselves: its slope depends on their units.",
-            "A power law is straight where *both* axes are logarithmic.",
+            "A power law is straight where both axes are logarithmic.",
         ),
         Mistake(
             "only the losses are logarithmic",
             lambda compute, losses: -_slope(compute, losses.log()),
-            "That is the line of an exponential, which halves at equal *distances*.",
-            "A power law is straight where *both* axes are logarithmic.",
+            "That is the line of an exponential, which halves at equal distances.",
+            "A power law is straight where both axes are logarithmic.",
         ),
         Mistake(
             "only the compute is logarithmic",
             lambda compute, losses: -_slope(compute.log(), losses),
             "Nats per tenfold compute: a slope, and not the exponent.",
-            "A power law is straight where *both* axes are logarithmic.",
+            "A power law is straight where both axes are logarithmic.",
         ),
         Mistake(
             "the sign",
@@ -158,7 +158,7 @@ def _in_batches(lengths, size):
 PADDING = Exercise(
     "scaling.padding",
     "Gives the share of places that hold padding, if texts of these lengths (a list) "
-    "come in batches of `size`, the last one smaller, each padded to its longest. You "
+    "come in batches of this size, the last smaller, each padded to its longest. You "
     "pay for it in full.",
     ("lengths", "size"),
     padding_share,
@@ -182,7 +182,7 @@ PADDING = Exercise(
         Mistake(
             "the share of words",
             lambda lengths, size: 1 - padding_share(lengths, size),
-            "Right for what is *not* padding.",
+            "Right for what is not padding.",
             "All places are words or padding.",
         ),
         Mistake(

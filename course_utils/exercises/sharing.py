@@ -24,7 +24,7 @@ def _batches(generator):
 
 ROWS = Exercise(
     "scaling.rows_of_rank",
-    "Gives the rows of a batch “b t” that process `rank` of `count` reads, as in the "
+    "Gives the rows of a batch “b t” that one rank of so many reads, as in the "
     "drawing: the ranks take turns, row by row. Together they must read each row once.",
     ("batch", "rank", "count"),
     rows_of_rank,
@@ -75,8 +75,8 @@ def bytes_per_process(parameters: float, processes: int, sharded: bool) -> float
 
 KEPT = Exercise(
     "scaling.per_process",
-    "Gives the bytes that one of `processes` keeps without activations: a copy of "
-    "everything, or its part if sharded. It decides whether the model fits at all.",
+    "Gives the bytes that one of so many processes keeps without activations: a copy "
+    "of everything, or its part if sharded. It decides whether the model fits at all.",
     ("parameters", "processes", "sharded"),
     bytes_per_process,
     lambda generator: [(7e9, 8, False), (7e9, 8, True), (2e6, 1, True)],
