@@ -1,4 +1,7 @@
-"""The book: all notebooks are in it, links lead somewhere, figures are told."""
+"""The book: all notebooks are in it, links lead somewhere, figures are told.
+
+And in Chromium, with no network: its views are alive, equations drawn, words found.
+"""
 
 import importlib.util
 import json
@@ -10,7 +13,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 
+from tests.browser_page import browser, watched
+from tests.browser_views import BERTVIZ, OURS, serious, use_all
+
 ROOT = Path(__file__).resolve().parent.parent
+SCREENSHOTS = ROOT / "build" / "screenshots"
 SOURCE, BUILT = ROOT / "notebooks" / "book", ROOT / "_build" / "html"
 
 
@@ -110,3 +117,73 @@ def test_figures_have_alt_texts(pages):
             alt = image.get("alt", "")
             named = re.search(r"\.(png|svg)$", alt)
             assert alt and not named, f"{path.name}: {image.get('src')}"
+
+
+@pytest.fixture(scope="module")
+def chromium(pages):
+    with browser() as started:
+        yield started
+
+
+def with_views(pages):
+    """The pages of the book that hold a view, in the order of their names."""
+    marks = ('<div class="course-view ', '<div id="bertviz-', "<div id='bertviz-")
+    return [
+        path
+        for path in sorted(pages)
+        if any(mark in path.read_text("utf-8") for mark in marks)
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_views_of_the_book_can_be_used(pages, chromium, theme):
+    used = {}
+    for path in with_views(pages):
+        with watched(chromium, path.as_uri(), color_scheme=theme) as page:
+            page.locator(f"html[data-theme={theme}]").wait_for()
+            held = use_all(page) if theme == "light" else {}
+            used |= {kind: used.get(kind, 0) + count for kind, count in held.items()}
+            views = page.locator(f"{OURS}, {BERTVIZ}")
+            views.first.wait_for()
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            for i, view in enumerate(views.all()):
+                name = f"book-{theme}-{path.stem}-{i}.png"
+                view.screenshot(path=SCREENSHOTS / name)
+            assert serious(page) == [], path.name
+            assert "to explore all layers" not in page.locator("main").inner_text()
+    assert theme == "dark" or {"explorer", "bertviz model"} <= set(used)
+
+
+def test_equations_are_drawn_from_local_files(pages, chromium):
+    path = BUILT / "notebooks" / "01_attention.html"
+    with watched(chromium, path.as_uri()) as page:
+        page.locator(".math mjx-container").first.wait_for(state="attached")
+        page.wait_for_function(
+            "[...document.querySelectorAll('.math')].every((one) => "
+            "one.querySelector('mjx-container'))"
+        )
+        assert page.locator("mjx-merror").count() == 0
+        drawn = page.locator(".math mjx-math:visible").first.bounding_box()
+        assert drawn["width"] > 10 and drawn["height"] > 5
+        scripts = page.evaluate("[...document.scripts].map((one) => one.src)")
+        mathjax = [one for one in scripts if "mathjax" in one]
+        assert mathjax and all(one.startswith("file://") for one in mathjax)
+
+
+def test_search_and_navigation_work_offline(pages, chromium):
+    start = BUILT / "notebooks" / "00_start_here.html"
+    with watched(chromium, start.as_uri()) as page:
+        page.keyboard.press("Control+k")
+        field = page.locator("#pst-search-dialog input")
+        field.fill("softmax")
+        field.press("Enter")
+        results = page.locator("#search-results li a")
+        results.first.wait_for()
+        titles = results.all_inner_texts()
+        assert any("Attention" in title for title in titles), titles
+        page.get_by_role("link", name="01 · Attention").last.click()
+        assert "01 · Attention" in page.locator("h1").first.inner_text()
+        page.locator("a.right-next").first.click()
+        assert "02" in page.locator("h1").first.inner_text()
+        page.locator(".bd-sidebar a", has_text="Glossary").first.click()
+        assert "Glossary" in page.locator("h1").first.inner_text()
