@@ -17,9 +17,8 @@ def parameters_by_making(config):
 
 
 def parameters_by_names(config):
-    with torch.device("meta"):
-        model = LlamaLM(config)
-    return np.sum([math.prod(p.shape) for _, p in model.named_parameters()])
+    named = LlamaLM(config).named_parameters()
+    return sum(math.prod(weight.shape) for _, weight in named)
 
 
 def parameters_by_heads(config):
