@@ -77,7 +77,7 @@ def remembering(function, case, seconds=None):
     """`run`, but what the bank itself does with a case is computed once."""
     if function not in OWN:
         return run(function, case, seconds)
-    key = function, id(case)  # `fixed` keeps the case alive
+    key = function, id(case), torch.get_default_dtype()  # `fixed` keeps the case alive
     if key not in REMEMBERED:
         REMEMBERED[key] = run(function, case, seconds)
     return REMEMBERED[key]

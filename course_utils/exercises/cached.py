@@ -48,8 +48,9 @@ def _cases(generator):
     return cases
 
 
-def _at(place, q, k, v, keys, values, cos, sin):
+def _at(place, given):
     """The right step, as if `place` were the new token's position."""
+    q, k, v, keys, values, cos, sin = given
     q, k = (rotate(one, cos[place, None], sin[place, None]) for one in (q, k))
     return _joined(q, k, v, keys, values)
 
@@ -100,7 +101,7 @@ def _not_itself(q, k, v, keys, values, cos, sin):
 
 
 def _alone(q, k, v, keys, values, cos, sin):
-    return _at(keys.shape[-2], q, k, v, keys[:, :, :0], values[:, :, :0], cos, sin)
+    return _at(keys.shape[-2], (q, k, v, keys[:, :, :0], values[:, :, :0], cos, sin))
 
 
 CACHE = Exercise(
@@ -113,13 +114,13 @@ CACHE = Exercise(
     (
         Mistake(
             "the new token always stands at position 0",
-            lambda *given: _at(0, *given),
+            lambda *given: _at(0, given),
             "You turn by the first row of the tables, however many tokens were there.",
             "The cache knows how long the text is. Which axis of keys says so?",
         ),
         Mistake(
             "one position too far",
-            lambda *given: _at(given[3].shape[-2] + 1, *given),
+            lambda *given: _at(given[3].shape[-2] + 1, given),
             "With t positions kept the next one is not t + 1.",
             "Positions count from 0. Where does the very first token stand?",
         ),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-AGAIN = 0.05  # seconds: a bare `except:` may swallow the first
+AGAIN = 0.001  # seconds: a bare `except:` swallows all that ring inside its `try`
 IDLE_FACTOR = 10  # a function that only waits gets so many times its seconds
 
 
