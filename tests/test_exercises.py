@@ -133,6 +133,15 @@ def test_the_banks_are_as_rich_as_promised():
     assert missing == []
 
 
+def test_the_readme_counts_what_is_there(capsys):
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
+    promised = re.search(r"There are (\d+) of them with more than (\d+) known", readme)
+    exercises, mistakes = map(int, promised.groups())
+    assert exercises == len(BANK) and mistakes < len(MISTAKES) < mistakes + 100
+    check("attention.weights", lambda scores: scores.softmax(dim=-2))
+    assert capsys.readouterr().out in readme
+
+
 @pytest.mark.parametrize("name, number, variant", RIGHT)
 def test_a_right_answer_passes_in_every_style(name, number, variant, precision):
     assert judge(name, variant).status == "right", judge(name, variant).text
