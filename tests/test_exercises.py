@@ -77,10 +77,10 @@ def remembering(function, case, seconds=None):
     """`run`, but what the bank itself does with a case is computed once."""
     if function not in OWN:
         return run(function, case, seconds)
-    key = function, id(case), torch.get_default_dtype()  # `fixed` keeps the case alive
-    if key not in REMEMBERED:
-        REMEMBERED[key] = run(function, case, seconds)
-    return REMEMBERED[key]
+    key = function, id(case), torch.get_default_dtype()
+    if key not in REMEMBERED:  # kept with its case, or the id would be given again
+        REMEMBERED[key] = case, run(function, case, seconds)
+    return REMEMBERED[key][1]
 
 
 @pytest.fixture(autouse=True)
