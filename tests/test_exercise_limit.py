@@ -2,9 +2,11 @@
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
+from jupyter_client.manager import start_new_kernel
 
 from course_utils.exercises.checking import examine
 from course_utils.exercises.limit import TimeIsUp, call_within
@@ -141,6 +143,36 @@ def test_stop_stays_with_the_reader():
 
     with pytest.raises(KeyboardInterrupt):
         check(NAME, stopped)
+
+
+def test_a_notebook_goes_on_after_an_endless_answer_and_after_stop():
+    manager, client = start_new_kernel(cwd=str(Path(__file__).parents[1]))
+    shown = []
+
+    def hears(message):
+        content = message["content"]
+        shown.append(content.get("data", {}).get("text/plain", content.get("text")))
+
+    def run(code):
+        shown.clear()
+        wait = 60 * patience()
+        reply = client.execute_interactive(code, timeout=wait, output_hook=hears)
+        return reply["content"].get("ename"), "\n".join(filter(None, shown))
+
+    try:
+        session = "from course_utils.exercises.session import check"
+        run(f"{session}\ndef spins(*given):\n    while True:\n        pass")
+        error, said = run(f"check({NAME!r}, spins)")
+        assert error is None and "it does not come to an end" in said
+        assert "while True:" in said and "Traceback" not in said
+        threading.Timer(1, manager.interrupt_kernel).start()  # as the Stop button does
+        error, said = run(f"check({NAME!r}, spins)")
+        assert error == "KeyboardInterrupt"
+        error, said = run(f"import torch\ncheck({NAME!r}, torch.nn.Softmax(dim=-1))")
+        assert error is None and said.startswith(f"✓ {NAME}: right")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def test_only_exercises_that_train_take_longer():

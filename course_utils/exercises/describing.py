@@ -64,9 +64,10 @@ def describe(value: Any) -> str:
         return _collection(value)
     if isinstance(value, type) or callable(value):
         return f"a {'class' if isinstance(value, type) else 'function'}"
-    if is_dataclass(value):
-        return f"a {type(value).__name__}"
-    return brief(value)
+    shown = brief(value)
+    if is_dataclass(value) or "\n" in shown:  # as an optimizer's
+        return f"the {type(value).__name__}"
+    return shown
 
 
 def _layer(module):

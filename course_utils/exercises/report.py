@@ -1,6 +1,7 @@
 """What a check says, as plain text and as a small box. Knows nothing of exercises."""
 
 import html
+import re
 from dataclasses import dataclass
 
 SIGNS = {"not tried": "○", "right": "✓", "hint": "→", "solution": "=", "progress": "="}
@@ -36,10 +37,7 @@ class Report:
         color = COLORS.get(self.status, quiet)
         head = f"{SIGNS.get(self.status, '✗')} <b>{html.escape(self.title)}</b>"
         code = f"<pre>{html.escape(self.code)}</pre>" if self.code else ""
-        rest = "".join(
-            f"<div>{html.escape(line).replace(chr(10), '<br>')}</div>"
-            for line in self.lines
-        )
+        rest = "".join(f"<div>{_formatted(line)}</div>" for line in self.lines)
         style = f"border-left: 4px solid {color}; padding: 2px 10px; margin: 4px 0"
         return f'<div style="{style}">{head}{code}{rest}</div>'
 
@@ -53,3 +51,10 @@ class Report:
         if get_ipython() is None:
             return print(self.text)
         return display({"text/plain": self.text, "text/html": self.html}, raw=True)
+
+
+def _formatted(line):
+    """`Code` and *stress*, as they are marked in plain text."""
+    line = html.escape(line).replace("\n", "<br>")
+    line = re.sub(r"`([^`]+)`", r"<code>\1</code>", line)
+    return re.sub(r"(?<![\w*])\*(\w[^*]*)\*(?![\w*])", r"<em>\1</em>", line)

@@ -73,7 +73,7 @@ def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> No
     Source: Vaswani et al. 2017, section 3.5.
     """
     table = sinusoidal_positions(60, d_model, base)
-    alt = f"{title} Each pair of columns is a wave with its own, ever lower, frequency."
+    alt = f"{title} The even columns are waves, each slower than the one before."
     _show("rotation", {"width": d_model, "base": base}, title, alt)
     waves = {f"column {2 * i}": table[:, 2 * i] for i in range(min(4, d_model // 2))}
     curves(waves, alt, ("position", "value"))
