@@ -171,8 +171,7 @@ class CachedStep:
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         known = 0 if self.seen is None else self.seen.shape[1]
         if known and not torch.equal(ids[:, :known], self.seen):
-            changed = "an earlier id or the number of rows changed"
-            raise ValueError(f"{changed}; make a new CachedStep for a new text")
+            raise ValueError("earlier ids or rows changed: make a new CachedStep")
         if ids.shape[1] == known:
             raise ValueError(f"ids must hold a new position, all {known} are known")
         new = ids[:, known:].to(_device(self.model))

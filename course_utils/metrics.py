@@ -93,8 +93,7 @@ def strongest_links(weights: Float[Tensor, "q k"]) -> set[tuple[int, int]]:
     the first wins. Raises ValueError unless weights is "q k", not empty, all numbers.
     """
     if weights.ndim != 2 or 0 in weights.shape:
-        shape = tuple(weights.shape)
-        raise ValueError(f"weights must be one matrix, not empty, got shape {shape}")
+        raise ValueError(f"weights must be one matrix, got {tuple(weights.shape)}")
     if not weights.isfinite().all():
         raise ValueError("weights must be finite numbers, found NaN or infinity")
     strongest = weights.argmax(dim=1).tolist()

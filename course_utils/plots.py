@@ -6,6 +6,7 @@ what one sees. `roles` gives a label the color of its role, as in the drawings:
 NumPy arrays or lists. Wrong shapes, labels and roles raise ValueError.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import Any
@@ -52,7 +53,9 @@ def show(figure: Figure, alt: str) -> None:
     if not alt.strip():
         raise ValueError("alt must say what the figure shows, it is empty")
     drawn, small = BytesIO(), BytesIO()
-    figure.savefig(drawn, format="png", dpi=100)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # a letter that the font lacks is a small box
+        figure.savefig(drawn, format="png", dpi=100)
     figure.clear()
     palette = Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE)
     palette.save(small, format="png", optimize=True)

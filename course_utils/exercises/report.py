@@ -2,6 +2,7 @@
 
 import html
 import re
+import sys
 from dataclasses import dataclass
 
 SIGNS = {"not tried": "○", "right": "✓", "hint": "→", "solution": "=", "progress": "="}
@@ -43,13 +44,11 @@ class Report:
 
     def show(self) -> None:
         """As a box where there is a notebook, printed elsewhere."""
-        try:
-            from IPython import get_ipython
-            from IPython.display import display
-        except ImportError:
+        ipython = sys.modules.get("IPython")  # a notebook has loaded it
+        if ipython is None or ipython.get_ipython() is None:
             return print(self.text)
-        if get_ipython() is None:
-            return print(self.text)
+        from IPython.display import display
+
         return display({"text/plain": self.text, "text/html": self.html}, raw=True)
 
 

@@ -129,7 +129,6 @@ def progress(notebook: str | None = None) -> None:
         for i, (state, name) in enumerate(zip(states, some, strict=True)):
             sign = {"right": "✓", "not tried": "○"}.get(state, "✗")
             rows.append(f"{number if i == 0 else '  '}  {sign} {name}")
-    of = f"{done} of {sum(map(len, names.values()))} right"
-    Report(
-        "progress", f"{notebook}: {of}" if notebook else of, code="\n".join(rows)
-    ).show()
+    where = f"{notebook}: " if notebook else ""
+    title = f"{where}{done} of {sum(map(len, names.values()))} right"
+    Report("progress", title, code="\n".join(rows)).show()
