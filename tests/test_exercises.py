@@ -186,16 +186,23 @@ def test_the_verdict_is_the_same_for_100_seeds(name):
         assert report.mistake == wrong.name, seed
 
 
+some_seeds = pytest.mark.parametrize(
+    "count", [5, pytest.param(20, marks=pytest.mark.long)]
+)
+
+
+@some_seeds
 @pytest.mark.parametrize("name", BANK)
-def test_every_mistake_is_named_for_20_seeds(name):
-    for mistake, seed in itertools.product(BANK[name].mistakes, seeds(name, 20)):
+def test_every_mistake_is_named_whatever_the_seed(name, count):
+    for mistake, seed in itertools.product(BANK[name].mistakes, seeds(name, count)):
         report = judge(name, answer_of(name, mistake.function), seed)
         assert report.mistake == mistake.name, seed
 
 
+@some_seeds
 @pytest.mark.parametrize("name", BOTH)
-def test_two_mistakes_at_once_are_caught_for_20_seeds(name):
-    for answer, seed in itertools.product(BOTH[name], seeds(name, 20)):
+def test_two_mistakes_at_once_are_caught_whatever_the_seed(name, count):
+    for answer, seed in itertools.product(BOTH[name], seeds(name, count)):
         report = judge(name, answer, seed)
         assert report.status not in ("right", "not tried"), (seed, report.text)
 
