@@ -186,7 +186,7 @@ def test_views_do_not_disturb_each_other(explored):
     after = [view(page, i).inner_html() for i in range(3)]
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
     page.evaluate(RUN_AGAIN)
-    assert view(page, 1).inner_html() == after[1], "its twin, run later, leaves it alone"
+    assert view(page, 1).inner_html() == after[1], "its twin leaves it alone"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -204,13 +204,18 @@ def test_every_view_leaves_a_picture_and_a_sentence(shown):
     show_attention(weights, ["it", " sat"], title="It looks back.")
     (view, _), (picture, about) = shown
     sentence = (
-        "It looks back. The strongest link goes from “it” to “it”, weight 1.00 "
-        "(self attention, layer 0, head 0)."
+        "It looks back. The strongest link goes from “sat” to “sat”, weight 0.80 "
+        "(self attention, layer 0, head 0)."  # "it" has no choice: it sees itself alone
     )
     assert view["text/plain"].startswith(sentence) and "trust" in view["text/plain"]
     assert f"<p>{view['text/plain']}</p>" in view["text/html"]
     assert picture["image/png"][:4] == b"\x89PNG"
     assert about["image/png"]["alt"] == picture["text/plain"] == sentence
+
+
+def test_the_strongest_link_is_named_even_where_no_row_can_choose(shown):
+    show_attention({"": torch.eye(2)[None, None]}, ["a", "b"], title="Alone.")
+    assert "from “a” to “a”, weight 1.00" in shown[0][0]["text/plain"]
 
 
 def test_the_same_data_give_the_same_page(shown):

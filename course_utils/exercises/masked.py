@@ -136,8 +136,8 @@ SHIFT = Exercise(
 
 CACHED = Exercise(
     "masks.two_new",
-    "Wants a bool mask 2×7: two new words ask, and look at the five words kept and at "
-    "themselves. With it, a text that grows is not computed again.",
+    "Wants a bool mask 2×7: five words are kept, two new ones ask; who may look where? "
+    "With it, a text that grows is not computed again.",
     (),
     lambda: causal_mask(2, 7),
     lambda generator: [()],

@@ -5,7 +5,6 @@ a recording is handed in. Knows nothing of pages.
 """
 
 import re
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -66,13 +65,13 @@ class Maps:
         for side in thin:
             step = 1 + len(side) // 40
             side[:] = [word if i % step == 0 else "" for i, word in enumerate(side)]
-        with warnings.catch_warnings():  # a sign that the font lacks is drawn as a box
-            warnings.filterwarnings("ignore", "Glyph .* missing from")
-            mask = self.chosen > 0
-            attention_map(self.chosen, *thin, self.sentence, self.place, mask=mask)
+        mask = self.chosen > 0
+        attention_map(self.chosen, *thin, self.sentence, self.place, mask=mask)
 
     def _strongest(self) -> str:
         codes = weight_codes(self.chosen)
+        free = (codes > 0).sum(1, keepdims=True) > 1  # a single key gets all anyway
+        codes *= free | ~free.any()
         q, k = np.unravel_index(codes.argmax(), codes.shape)
         weight = max(int(codes[q, k]) - 1, 0) / 240
         return (

@@ -72,11 +72,11 @@ def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> No
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    table = sinusoidal_positions(60, d_model, base)
-    alt = f"{title} The even columns are waves, each slower than the one before."
+    table = sinusoidal_positions(30, d_model, base)
+    alt = f"{title} The sine of each hand is a wave, slower than the one before."
     _show("rotation", {"width": d_model, "base": base}, title, alt)
-    waves = {f"column {2 * i}": table[:, 2 * i] for i in range(min(4, d_model // 2))}
-    curves(waves, alt, ("position", "value"))
+    waves = {f"hand {i}": table[:, 2 * i] for i in range(min(4, d_model // 2))}
+    curves(waves, alt, ("position", "sine"))
 
 
 def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
