@@ -83,8 +83,8 @@ def _alone(context, to_output, head):
 
 ABLATE = Exercise(
     "inside.ablate",
-    "Gives the layer's output “b q m” from the context “b h q d” and its to_output, as "
-    "if this head had found nothing: what changes behind it was its doing.",
+    "Gives the layer's output “b q m” from the context “b h q d” and its to_output, with "
+    "nothing from this head. How much the loss then grows is the head's price.",
     ("context", "to_output", "head"),
     ablated,
     _cases,
@@ -126,9 +126,9 @@ ABLATE = Exercise(
             "Zero is asked for here. Replacing by a mean is the last question below.",
         ),
         Mistake(
-            "cut out behind the output projection",
+            "cut out after the output projection",
             _in_the_stream,
-            "Behind to_output the heads are mixed: no column belongs to a head.",
+            "After to_output the heads are mixed: no column belongs to a head.",
             "Silence it where heads still have an axis of their own.",
         ),
         Mistake(

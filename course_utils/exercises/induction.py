@@ -14,7 +14,7 @@ from course_utils.exercises.inside import causal_weights
 def induction(
     weights: Float[Tensor, "b h t t"], ids: Int64[Tensor, "b t"]
 ) -> Float[Tensor, "h"]:
-    """Mean weight on the key behind the last earlier occurrence of the query's token.
+    """Mean weight on the key after the last earlier occurrence of the query's token.
 
     Over all queries of all texts whose token has occurred before.
     """
@@ -62,6 +62,12 @@ def _by_first_row(weights, ids):
     return induction(weights, ids[:1].expand_as(ids))
 
 
+def _text_by_text(weights, ids):
+    rows = range(len(ids))
+    each = [induction(weights[row : row + 1], ids[row : row + 1]) for row in rows]
+    return torch.stack(each).mean(dim=0)
+
+
 def _on_itself(weights, ids):
     has = (ids[:, :, None] == ids[:, None, :]).tril(-1).any(-1)
     return weights.diagonal(0, -2, -1).transpose(1, 2)[has].mean(dim=0)
@@ -70,7 +76,8 @@ def _on_itself(weights, ids):
 INDUCTION = Exercise(
     "inside.induction",
     "Gives one number per head, “h”, from weights “b h q k” and ids “b t”: the mean "
-    "weight on the token behind the query's own last occurrence, where it has one.",
+    "weight on the key after the last earlier place of the query's token. The mean is "
+    "over all queries of all texts that have such a place.",
     ("weights", "ids"),
     induction,
     _texts,
@@ -118,6 +125,12 @@ INDUCTION = Exercise(
             _by_first_row,
             "You look up the places in row 0 of the ids, for every row of the weights.",
             "Each text repeats at places of its own.",
+        ),
+        Mistake(
+            "a mean of the texts' means",
+            _text_by_text,
+            "A text with two such queries counts as much as one with three.",
+            "Collect the weights of all texts first, then take one mean.",
         ),
         Mistake(
             "one number for all heads",
@@ -169,7 +182,7 @@ NEXT_KEY = Exercise(
         Mistake(
             "the answer itself",
             lambda: 10,
-            "There stands the wanted 20, but behind the query: the mask hides it.",
+            "There stands the wanted 20, but after the query: the mask hides it.",
             "The same token stands in the first half too.",
         ),
         Mistake(
