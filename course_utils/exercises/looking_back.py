@@ -69,7 +69,7 @@ def _across(state, memory, mask):
 STEP = Exercise(
     "recurrent.context_step",
     "Gives tanh(W [context; state]), “b m”, for a state “b m”, a memory “b k m”, a "
-    "bool mask “b k” and W “m 2m”, with dot scores. It is all that Luong added.",
+    "bool mask “b k” and W “m 2m”, with dot scores. So a state may look back.",
     ("state", "memory", "mask", "W"),
     context_step,
     _step_cases,

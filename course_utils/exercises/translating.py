@@ -66,8 +66,9 @@ def _exchanged(totals, log_probs):
 
 BEAM = Exercise(
     "translation.beam",
-    "Gives parents, tokens and new totals, each “w”, best first, from the totals “w” "
-    "so far and log_probs “w v” of the next token. A beam does nothing else.",
+    "Gives parents (which beginning goes on), tokens and new totals, each “w”, best "
+    "first, from the totals “w” so far and log_probs “w v” of the next token. A beam "
+    "does nothing else.",
     ("totals", "log_probs"),
     beam_step,
     _beam_cases,
