@@ -83,8 +83,8 @@ def _alone(context, to_output, head):
 
 ABLATE = Exercise(
     "inside.ablate",
-    "Gives the layer's output “b q m” from the context “b h q d” and its to_output, with "
-    "nothing from this head. How much the loss then grows is the head's price.",
+    "Gives the layer's output “b q m” from the context “b h q d” and its to_output, "
+    "with nothing from this head. How much the loss then grows is the head's price.",
     ("context", "to_output", "head"),
     ablated,
     _cases,
