@@ -114,9 +114,9 @@ def _trainings(generator):
 
 FLOPS = Exercise(
     "scaling.flops",
-    "Gives all FLOPs of a training: 6 per token and number in the matrices, and those "
-    "of attention's own two products, over the length, the width and all layers. In "
-    "long texts these rule.",
+    "Gives all FLOPs of a training: 6 per token and number of the matrices (so many "
+    "are there), and those of attention's own two products, over the length, the width "
+    "and all layers. In long texts these rule.",
     ("matrices", "layers", "width", "length", "tokens"),
     flops,
     _trainings,
