@@ -171,7 +171,8 @@ class CachedStep:
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         known = 0 if self.seen is None else self.seen.shape[1]
         if known and not torch.equal(ids[:, :known], self.seen):
-            raise ValueError("an earlier id or the number of rows changed: begin anew")
+            changed = "an earlier id or the number of rows changed"
+            raise ValueError(f"{changed}; make a new CachedStep for a new text")
         if ids.shape[1] == known:
             raise ValueError(f"ids must hold a new position, all {known} are known")
         new = ids[:, known:].to(_device(self.model))

@@ -93,11 +93,10 @@ def strongest_links(weights: Float[Tensor, "q k"]) -> set[tuple[int, int]]:
     the first wins. Raises ValueError unless weights is "q k", not empty, all numbers.
     """
     if weights.ndim != 2 or 0 in weights.shape:
-        raise ValueError(f"weights must be one matrix, got {tuple(weights.shape)}")
+        raise ValueError(f"weights must be a filled matrix, got {tuple(weights.shape)}")
     if not weights.isfinite().all():
         raise ValueError("weights must be finite numbers, found NaN or infinity")
-    strongest = weights.argmax(dim=1).tolist()
-    return {(key, query) for query, key in enumerate(strongest)}
+    return {(key, query) for query, key in enumerate(weights.argmax(dim=1).tolist())}
 
 
 def _check_references(

@@ -53,8 +53,8 @@ def show(figure: Figure, alt: str) -> None:
     if not alt.strip():
         raise ValueError("alt must say what the figure shows, it is empty")
     drawn, small = BytesIO(), BytesIO()
-    with warnings.catch_warnings(action="ignore", category=UserWarning):
-        # a letter that the font lacks is a small box
+    with warnings.catch_warnings():  # a letter that the font lacks is a small box
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure.savefig(drawn, format="png", dpi=100)
     figure.clear()
     palette = Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE)

@@ -92,5 +92,4 @@ class Processes:
 
 def whole(value: Tensor) -> float:
     """A number that may be spread over the ranks."""
-    full = value.full_tensor() if hasattr(value, "full_tensor") else value
-    return full.item()
+    return (value.full_tensor() if hasattr(value, "full_tensor") else value).item()

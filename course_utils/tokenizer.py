@@ -117,8 +117,7 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> "Tokenizer":
     Raises ValueError for no texts or vocab_size below 260 (special tokens and bytes).
     """
     texts = _checked_texts(texts)
-    smallest = len(SPECIAL_TOKENS) + NUM_BYTES
-    check_whole(smallest, vocab_size=vocab_size)
+    check_whole(len(SPECIAL_TOKENS) + NUM_BYTES, vocab_size=vocab_size)
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         special_tokens=SPECIAL_TOKENS,

@@ -165,6 +165,7 @@ DESCRIBED = [
     (len, "a function"),
     (nn.Linear, "a class"),
     (torch.Generator(), "a generator"),
+    (torch.optim.SGD([torch.ones(2)]), "the SGD"),
     (1 / 3, "0.333333"),
     (True, "True"),
     (None, "None"),

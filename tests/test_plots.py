@@ -1,5 +1,6 @@
 """The figures: what they show, what they carry, and what they refuse."""
 
+import warnings
 from io import BytesIO
 
 import matplotlib.pyplot as plt
@@ -162,3 +163,13 @@ def test_nonsense_is_refused_in_one_sentence(draw, message, shown):
     with pytest.raises(ValueError, match=message):
         draw()
     assert not shown
+
+
+def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.bars(["\u65e5", "\U0001f469"], {"a": [1, 2]}, ALT, AXES)
+    figure = plots.Figure()
+    monkeypatch.setattr(figure, "savefig", lambda *a, **b: warnings.warn("no room"))
+    with pytest.warns(UserWarning, match="no room"), pytest.raises(OSError):
+        plots.show(figure, ALT)
