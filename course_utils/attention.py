@@ -1,4 +1,4 @@
-"""Attention: every query mixes the values, in shares that its match with the keys sets.
+"""Attention: every query mixes the values, weighted by how well it matches their keys.
 
 Knows queries, keys, values and masks. Knows nothing of tokens, blocks or models.
 """
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils import shapes
-from course_utils.positions import rotate
+from course_utils.masks import causal_mask, combine_masks
+from course_utils.positions import check_rotary, rotate_checked
 
 
 def attention_scores(
@@ -22,8 +23,12 @@ def attention_scores(
 
     The default scale 1/sqrt(d) keeps the variance of the scores at that of the inputs.
 
-    Source: Vaswani et al. 2017, section 3.2.1.
+    Source: Vaswani et al. 2017, section 3.2.1. Raises TypeError or ValueError for
+    queries and keys that do not fit together, or a scale that is not a number above 0.
     """
+    _check_pair("queries", queries, "keys", keys)
+    if scale is not None:
+        shapes.check_greater(0, scale=scale)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     return torch.einsum("...qd, ...kd -> ...qk", queries, keys) * scale
 
@@ -35,22 +40,16 @@ def attention_weights(
 
     A row with nothing to look at becomes all zeros (not NaN, not uniform).
 
-    Raises TypeError unless the mask is bool, ValueError unless it fits the scores.
+    Raises TypeError unless scores are floating point and the mask is bool, ValueError
+    unless the mask fits the scores.
     """
+    shapes.check_tensor("scores", scores, ("...", "query", "key"))
+    shapes.check_floating(scores=scores)
     if mask is None:
         return scores.softmax(dim=-1)
     shapes.check_mask(mask, tuple(scores.shape))
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
-
-
-def _check_attend(queries, keys, values, mask):
-    widths = queries.shape[-1], keys.shape[-1]
-    shapes.check_equal("the last axes of queries and keys (head_dim)", *widths)
-    lengths = keys.shape[-2], values.shape[-2]
-    shapes.check_equal("the numbers of keys and values", *lengths)
-    if mask is not None:
-        shapes.check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
 
 
 def attend(
@@ -59,25 +58,93 @@ def attend(
     values: Float[Tensor, "*lead k e"],
     mask: Tensor | None = None,
     *,
+    causal: bool = False,
     bias: Tensor | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*lead q e"]:
     """softmax(queries keysᵀ · scale + bias) values, by PyTorch's fused kernel.
 
-    mask: bool, True = may look, broadcasting to "... q k"; a row with nothing to look
-    at gives zeros. bias: added to the scores, broadcasting likewise.
+    mask: bool, True = may look, "q k" or broadcasting to "... q k"; a row with nothing
+    to look at gives zeros. causal: no query looks at a later key, the queries being the
+    last positions (`causal_mask`); a mask restricts further. bias: added to the scores,
+    broadcasting likewise.
 
-    Source: Vaswani et al. 2017, equation 1. Raises ValueError for widths or lengths
-    that do not fit together, TypeError for a mask that is not bool.
+    Source: Vaswani et al. 2017, equation 1. Raises TypeError or ValueError for tensors
+    that do not fit together, a mask that is not bool, a dropout outside [0, 1).
     """
-    _check_attend(queries, keys, values, mask)
+    _check_attend(queries, keys, values)
+    _check_restrictions(mask, bias, (*queries.shape[:-1], keys.shape[-2]))
+    shapes.check_rate(dropout=dropout)
+    if scale is not None:
+        shapes.check_greater(0, scale=scale)
+    return _fused(queries, keys, values, mask, causal, bias, scale, dropout)
+
+
+def _fused(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    bias: Tensor | None,
+    scale: float | None,
+    dropout: float,
+) -> Tensor:
+    """`attend` without its checks."""
+    options = {"dropout_p": dropout, "scale": scale}
+    square = queries.shape[-2] == keys.shape[-2]
+    if causal and square and mask is None and bias is None:
+        # The kernel then skips what is hidden; on CUDA only so it may be flash.
+        return F.scaled_dot_product_attention(
+            queries, keys, values, is_causal=True, **options
+        )
+    visible = _visible(mask, causal, queries, keys)
     if bias is not None:
         bias = bias.to(queries.dtype)
-        mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
-    return F.scaled_dot_product_attention(
-        queries, keys, values, mask, dropout_p=dropout, scale=scale
-    )
+        visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
+    return F.scaled_dot_product_attention(queries, keys, values, visible, **options)
+
+
+def _visible(
+    mask: Tensor | None, causal: bool, queries: Tensor, keys: Tensor
+) -> Tensor | None:
+    """Who may look at whom: what `mask` allows and, if causal, nothing later."""
+    if not causal or queries.shape[-2] == 1:  # the last position sees all keys anyway
+        return mask
+    lengths = (queries.shape[-2], keys.shape[-2])
+    return combine_masks(causal_mask(*lengths, device=queries.device), mask)
+
+
+def _check_pair(name: str, one: object, other_name: str, other: object) -> None:
+    """Queries and keys: of one width, one type and the same leading axes."""
+    shapes.check_tensor(name, one, ("...", "query", "head_dim"))
+    shapes.check_tensor(other_name, other, ("...", "key", "head_dim"))
+    shapes.check_floating(**{name: one, other_name: other})
+    both = f"{name} and {other_name}"
+    shapes.check_same(f"{both}: head_dim", one.shape[-1], other.shape[-1])
+    leading = (tuple(one.shape[:-2]), tuple(other.shape[:-2]))
+    shapes.check_same(f"{both}: batch and heads", *leading)
+
+
+def _check_attend(queries: object, keys: object, values: object) -> None:
+    _check_pair("queries", queries, "keys", keys)
+    shapes.check_tensor("values", values, ("...", "key", "value_dim"))
+    shapes.check_floating(values=values)
+    same = tuple(keys.shape[:-1]), tuple(values.shape[:-1])
+    shapes.check_same("keys and values: batch, heads and length", *same)
+
+
+def _check_restrictions(mask: object, bias: object, scores: tuple[int, ...]) -> None:
+    """Mask and bias must broadcast to the scores, whose shape is given."""
+    if mask is not None:
+        shapes.check_mask(mask, scores)
+    if bias is not None:
+        shapes.check_tensor("bias", bias, ("...", "query", "key"))
+        shapes.check_floating(bias=bias)
+        if bias.ndim > len(scores) or not shapes.broadcasts(bias.shape, scores):
+            came = tuple(bias.shape)
+            raise ValueError(f"bias must broadcast to {scores}, got shape {came}")
 
 
 class Attend(nn.Module):
@@ -89,7 +156,7 @@ class Attend(nn.Module):
 
     def __init__(self, dropout: float = 0.0):
         super().__init__()
-        shapes.check_fraction(dropout=dropout)
+        shapes.check_rate(dropout=dropout)
         self.dropout = dropout
         self.explicit = False
         self.queries = nn.Identity()
@@ -103,16 +170,24 @@ class Attend(nn.Module):
         keys: Float[Tensor, "*lead k d"],
         values: Float[Tensor, "*lead k e"],
         mask: Tensor | None = None,
+        *,
+        causal: bool = False,
         bias: Tensor | None = None,
     ) -> Float[Tensor, "*lead q e"]:
-        """Shapes and errors as in `attend`."""
+        """Shapes as in `attend`.
+
+        Raises TypeError or ValueError for a mask or bias that does not fit. Queries,
+        keys and values are not checked: the layer around this one has made them.
+        """
+        _check_restrictions(mask, bias, (*queries.shape[:-1], keys.shape[-2]))
         dropout = self.dropout if self.training else 0.0
         if not self.explicit:
-            return attend(queries, keys, values, mask, bias=bias, dropout=dropout)
-        _check_attend(queries, keys, values, mask)
+            return _fused(queries, keys, values, mask, causal, bias, None, dropout)
         scores = attention_scores(self.queries(queries), self.keys(keys))
-        scores = self.scores(scores if bias is None else scores + bias)
-        weights = self.weights(attention_weights(scores, mask))
+        if bias is not None:
+            scores = scores + bias.to(scores.dtype)
+        visible = _visible(mask, causal, queries, keys)
+        weights = self.weights(attention_weights(self.scores(scores), visible))
         return F.dropout(weights, dropout) @ values
 
 
@@ -120,7 +195,8 @@ class LayerCache:
     """The keys and values that one layer has computed so far, each "b h k d"."""
 
     def __init__(self):
-        self.keys = self.values = None
+        self.keys: Tensor | None = None
+        self.values: Tensor | None = None
 
     @property
     def length(self) -> int:
@@ -128,10 +204,21 @@ class LayerCache:
         return 0 if self.keys is None else self.keys.shape[-2]
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new positions at the end; return all."""
+        """Store new positions at the end; return all.
+
+        Raises TypeError or ValueError unless both are "b h t d", of equal shape, and
+        continue what is stored.
+        """
+        sizes = {}
         if self.keys is not None:
-            rows = len(self.keys), len(keys)
-            shapes.check_equal("the rows of the cache and of what comes", *rows)
+            batch, heads, _, head_dim = self.keys.shape
+            sizes = {"batch": batch, "heads": heads, "head_dim": head_dim}
+        axes = ("batch", "heads", "length", "head_dim")
+        shapes.check_type(Tensor, keys=keys, values=values)
+        if keys.numel() or keys.ndim != 4:  # no new position is fine
+            shapes.check_tensor("keys", keys, axes, **sizes)
+        shapes.check_same("keys and values: shape", keys.shape, values.shape)
+        if self.keys is not None:
             keys = torch.cat([self.keys, keys], dim=-2)
             values = torch.cat([self.values, values], dim=-2)
         self.keys, self.values = keys, values
@@ -154,7 +241,18 @@ class KeyValueCache:
 def split_heads(
     x: Float[Tensor, "b t width"], num_heads: int
 ) -> Float[Tensor, "b h t d"]:
-    """Cut each vector into equal parts, one per head, and bring the heads forward."""
+    """Cut each vector into equal parts, one per head, and bring the heads forward.
+
+    Raises TypeError or ValueError unless x is "b t width" and num_heads divides width.
+    """
+    shapes.check_tensor("x", x, ("batch", "length", "width"))
+    shapes.check_positive(num_heads=num_heads)
+    shapes.check_divisible("width", x.shape[-1], "num_heads", num_heads)
+    return _split(x, num_heads)
+
+
+def _split(x: Tensor, num_heads: int) -> Tensor:
+    """`split_heads` without its checks."""
     return rearrange(x, "b t (h d) -> b h t d", h=num_heads)
 
 
@@ -164,8 +262,9 @@ class MultiHeadAttention(nn.Module):
     d_memory: width of what keys and values are made from (default d_model).
     head_dim: width of one head (default d_model / num_heads).
 
-    Source: Vaswani et al. 2017, section 3.2.2. Raises ValueError for sizes below 1 or,
-    without head_dim, a d_model that does not divide into num_heads.
+    Source: Vaswani et al. 2017, section 3.2.2. Raises TypeError or ValueError for sizes
+    that are not integers >= 1 or, without head_dim, a d_model that is not divisible by
+    num_heads.
     """
 
     def __init__(
@@ -180,8 +279,9 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         shapes.check_positive(d_model=d_model, num_heads=num_heads)
+        shapes.check_type(bool, bias=bias)
         if head_dim is None:
-            shapes.check_divides("d_model", d_model, "num_heads", num_heads)
+            shapes.check_divisible("d_model", d_model, "num_heads", num_heads)
             head_dim = d_model // num_heads
         d_memory = d_model if d_memory is None else d_memory
         shapes.check_positive(head_dim=head_dim, d_memory=d_memory)
@@ -198,29 +298,45 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "b q m"],
         memory: Float[Tensor, "b k n"] | None = None,
         mask: Tensor | None = None,
+        *,
+        causal: bool = False,
         bias: Tensor | None = None,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b q m"]:
         """Queries from x; keys and values from memory, or from x itself without one.
 
-        mask: bool, True = may look, broadcasting to "b h q k". bias: likewise, added to
-        the scores. cache: keys and values of earlier positions of x.
+        mask: bool, True = may look, "q k" or broadcasting to "b h q k". causal: no
+        position of x looks at a later one; a mask restricts further. bias: added to the
+        scores, broadcasting like the mask. cache: keys and values of earlier positions
+        of x; it is extended.
+
+        Raises TypeError or ValueError for tensors that do not fit together.
         """
-        memory = x if memory is None else memory
-        queries = split_heads(self.to_queries(x), self.num_heads)
-        keys = split_heads(self.to_keys(memory), self.num_heads)
-        values = split_heads(self.to_values(memory), self.num_heads)
+        shapes.check_tensor(
+            "x", x, ("batch", "query", "d_model"), d_model=self.to_queries.in_features
+        )
+        if memory is None:
+            memory = x
+        elif cache is not None:
+            raise ValueError("cache is for self-attention: memory must be None with it")
+        else:
+            sizes = {"batch": len(x), "d_memory": self.to_keys.in_features}
+            axes = ("batch", "key", "d_memory")
+            shapes.check_tensor("memory", memory, axes, **sizes)
+        queries = _split(self.to_queries(x), self.num_heads)
+        keys = _split(self.to_keys(memory), self.num_heads)
+        values = _split(self.to_values(memory), self.num_heads)
         if cache is not None:
             keys, values = cache.append(keys, values)
-        context = self.attend(queries, keys, values, mask, bias)
+        context = self.attend(queries, keys, values, mask, causal=causal, bias=bias)
         return self.to_output(rearrange(context, "b h q d -> b q (h d)"))
 
 
 class GroupedQueryAttention(nn.Module):
     """LLaMA's self-attention: rotary positions, no biases, keys shared by query groups.
 
-    Source: Ainslie et al. 2023, section 2.2; Su et al. 2021. Raises ValueError for
-    sizes that do not divide.
+    Source: Ainslie et al. 2023, section 2.2; Su et al. 2021. Raises TypeError or
+    ValueError for sizes that are not integers >= 1 or not divisible as they must be.
     """
 
     def __init__(
@@ -229,10 +345,11 @@ class GroupedQueryAttention(nn.Module):
         super().__init__()
         shapes.check_positive(d_model=d_model, num_heads=num_heads)
         shapes.check_positive(num_kv_heads=num_kv_heads)
-        shapes.check_divides("d_model", d_model, "num_heads", num_heads)
-        shapes.check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
+        shapes.check_divisible("d_model", d_model, "num_heads", num_heads)
+        shapes.check_divisible("num_heads", num_heads, "num_kv_heads", num_kv_heads)
         head_dim = d_model // num_heads
-        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
         self.to_queries = nn.Linear(d_model, d_model, bias=False)
         self.to_keys = nn.Linear(d_model, num_kv_heads * head_dim, bias=False)
         self.to_values = nn.Linear(d_model, num_kv_heads * head_dim, bias=False)
@@ -244,17 +361,31 @@ class GroupedQueryAttention(nn.Module):
         x: Float[Tensor, "b q m"],
         rotary: tuple[Float[Tensor, "q d"], Float[Tensor, "q d"]],
         mask: Tensor | None = None,
+        *,
+        causal: bool = False,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b q m"]:
-        """rotary: cosines and sines of the positions of x, from `rotary_table`."""
-        queries = rotate(split_heads(self.to_queries(x), self.num_heads), *rotary)
-        keys = rotate(split_heads(self.to_keys(x), self.num_kv_heads), *rotary)
-        values = split_heads(self.to_values(x), self.num_kv_heads)
+        """rotary: cosines and sines of the positions of x, from `rotary_table`.
+
+        mask, causal, cache and errors as in `MultiHeadAttention`.
+        """
+        shapes.check_tensor(
+            "x", x, ("batch", "query", "d_model"), d_model=self.to_queries.in_features
+        )
+        if not isinstance(rotary, tuple | list) or len(rotary) != 2:
+            came = shapes.shown(rotary)
+            raise TypeError(f"rotary must be (cos, sin) of `rotary_table`, got {came}")
+        cos, sin = rotary
+        head_dim = self.to_queries.out_features // self.num_heads
+        check_rotary(cos, sin, x.shape[1], head_dim)
+        queries = rotate_checked(_split(self.to_queries(x), self.num_heads), cos, sin)
+        keys = rotate_checked(_split(self.to_keys(x), self.num_kv_heads), cos, sin)
+        values = _split(self.to_values(x), self.num_kv_heads)
         if cache is not None:
             keys, values = cache.append(keys, values)
         if self.num_kv_heads < self.num_heads:
             share = self.num_heads // self.num_kv_heads
             keys = repeat(keys, "b g k d -> b (g share) k d", share=share)
             values = repeat(values, "b g k d -> b (g share) k d", share=share)
-        context = self.attend(queries, keys, values, mask)
+        context = self.attend(queries, keys, values, mask, causal=causal)
         return self.to_output(rearrange(context, "b h q d -> b q (h d)"))

@@ -1,4 +1,5 @@
-"""Blocks: attention moves information between positions, a feed-forward thinks it over.
+"""Blocks: attention moves information between positions, a feed-forward network then
+works on each position.
 
 Knows one block. Knows nothing of tokens or of how many blocks are stacked.
 """
@@ -11,6 +12,13 @@ from torch import Tensor, nn
 from course_utils.attention import GroupedQueryAttention, LayerCache, MultiHeadAttention
 from course_utils.config import LlamaConfig, StackConfig
 from course_utils.feedforward import FeedForward, RMSNorm, SwiGLU
+from course_utils.shapes import (
+    check_choice,
+    check_positive,
+    check_rate,
+    check_tensor,
+    check_type,
+)
 
 
 class Residual(nn.Module):
@@ -18,10 +26,17 @@ class Residual(nn.Module):
 
     pre: x + dropout(sublayer(norm(x))), Xiong et al. 2020, figure 1b;
     post: norm(x + dropout(sublayer(x))), Vaswani et al. 2017, section 3.1.
+
+    Raises TypeError or ValueError for a width that is not an integer >= 1, a dropout
+    outside [0, 1), or a norm that is neither "pre" nor "post".
     """
 
     def __init__(self, d_model: int, dropout: float, norm: str):
         super().__init__()
+        check_positive(d_model=d_model)
+        check_rate(dropout=dropout)
+        check_choice("norm", norm, ("pre", "post"))
+        self.d_model = d_model
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
@@ -29,7 +44,9 @@ class Residual(nn.Module):
     def forward(
         self, x: Float[Tensor, "b t m"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "b t m"]:
-        """Return a tensor of the shape of x."""
+        """Return a tensor of the shape of x. Raises ValueError for another width."""
+        axes = ("batch", "length", "d_model")
+        check_tensor("x", x, axes, d_model=self.d_model)
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
@@ -38,13 +55,14 @@ class Residual(nn.Module):
 class EncoderBlock(nn.Module):
     """Self-attention, then a feed-forward network, each with a residual connection.
 
-    With a causal mask it is also the block of a decoder-only model.
+    With `causal=True` it is also the block of a decoder-only model.
 
     Source: Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(self, config: StackConfig):
         super().__init__()
+        check_type(StackConfig, config=config)
         width, dropout = config.d_model, config.dropout
         self.attention = MultiHeadAttention(width, config.num_heads, dropout=dropout)
         self.attention_residual = Residual(width, dropout, config.norm)
@@ -55,17 +73,19 @@ class EncoderBlock(nn.Module):
         self,
         x: Float[Tensor, "b t m"],
         mask: Tensor | None = None,
+        *,
+        causal: bool = False,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """mask: bool, True = may look, broadcasting to "b h q k"."""
+        """mask, causal, cache and errors as in `MultiHeadAttention`."""
         x = self.attention_residual(
-            x, lambda y: self.attention(y, mask=mask, cache=cache)
+            x, lambda y: self.attention(y, mask=mask, causal=causal, cache=cache)
         )
         return self.feedforward_residual(x, self.feedforward)
 
 
 class DecoderBlock(EncoderBlock):
-    """An encoder block with a look at the encoder's output in the middle.
+    """An encoder block with cross-attention to the encoder's output in the middle.
 
     d_memory: width of that output (default: the width of this stack).
 
@@ -86,7 +106,11 @@ class DecoderBlock(EncoderBlock):
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """mask: who in x looks at whom in x; memory_mask: at whom in memory."""
+        """mask: of the self-attention over x; memory_mask: of the cross-attention.
+
+        Raises TypeError without a memory, ValueError for one that does not fit.
+        """
+        check_type(Tensor, memory=memory)
         x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
         x = self.cross_residual(
             x, lambda y: self.cross_attention(y, memory, mask=memory_mask)
@@ -102,6 +126,7 @@ class LlamaBlock(nn.Module):
 
     def __init__(self, config: LlamaConfig):
         super().__init__()
+        check_type(LlamaConfig, config=config)
         self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
         self.attention = GroupedQueryAttention(
             config.d_model, config.num_heads, config.num_kv_heads, config.dropout
@@ -115,9 +140,13 @@ class LlamaBlock(nn.Module):
         x: Float[Tensor, "b t m"],
         rotary: tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]],
         mask: Tensor | None = None,
+        *,
+        causal: bool = False,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """rotary: cosines and sines of the positions of x; mask as in EncoderBlock."""
-        seen = self.attention(self.attention_norm(x), rotary, mask, cache)
-        x = x + self.dropout(seen)
+        """rotary: cosines and sines of the positions of x; else as in EncoderBlock."""
+        context = self.attention(
+            self.attention_norm(x), rotary, mask, causal=causal, cache=cache
+        )
+        x = x + self.dropout(context)
         return x + self.dropout(self.feedforward(self.feedforward_norm(x)))

@@ -1,6 +1,7 @@
-"""The sizes and choices of models and of training, checked the moment they are made.
+"""Sizes and choices of models and of training, checked on construction.
 
-Knows numbers and names only. Knows nothing of layers.
+Knows numbers and names only. Knows nothing of layers. Every field is given by name:
+`StackConfig(d_model=64, num_heads=4)`.
 """
 
 import math
@@ -11,22 +12,25 @@ from course_utils import shapes
 
 
 def _check_fields(config: object, *may_be_zero: str) -> None:
-    """Raise ValueError for a whole number below 1 (or 0) and for an unknown choice."""
+    """Raise unless each field holds a value of its type; integers must be >= 1 or 0."""
     for item in fields(config):
-        value = getattr(config, item.name)
+        value = {item.name: getattr(config, item.name)}
         if item.type is int:
-            least = 0 if item.name in may_be_zero else 1
-            shapes.check_whole(least, **{item.name: value})
+            shapes.check_integer(0 if item.name in may_be_zero else 1, **value)
+        elif item.type is float:
+            shapes.check_number(**value)
         elif get_origin(item.type) is Literal:
-            shapes.check_choice(item.name, value, get_args(item.type))
+            shapes.check_choice(item.name, value[item.name], get_args(item.type))
+        elif isinstance(item.type, type):
+            shapes.check_type(item.type, **value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StackConfig:
     """One stack of transformer blocks (Vaswani et al. 2017, section 3).
 
-    Raises ValueError at birth for sizes below 1, for a d_model that does not divide
-    into num_heads, a dropout outside [0, 1), or an unknown choice.
+    Raises TypeError or ValueError on construction: for sizes below 1, a d_model that is
+    not divisible by num_heads, a dropout outside [0, 1), or an unknown choice.
     """
 
     d_model: int = 128
@@ -35,21 +39,19 @@ class StackConfig:
     d_ff: int = 512  # the paper's ratio: four times d_model
     max_length: int = 256  # positions; a longer sequence raises
     dropout: float = 0.0  # small models on generated data do not overfit
-    norm: Literal["pre", "post"] = (
-        "pre"  # trains without care; the paper's own is "post"
-    )
+    norm: Literal["pre", "post"] = "pre"  # trains without care; the paper's is "post"
     activation: Literal["relu", "gelu"] = "relu"
     positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
 
     def __post_init__(self):
         _check_fields(self)
-        shapes.check_divides("d_model", self.d_model, "num_heads", self.num_heads)
-        shapes.check_fraction(dropout=self.dropout)
+        shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
+        shapes.check_rate(dropout=self.dropout)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClassifierConfig:
-    """An encoder that sorts words or texts into num_classes classes."""
+    """An encoder that assigns words or texts to num_classes classes."""
 
     vocab_size: int
     num_classes: int
@@ -58,9 +60,10 @@ class ClassifierConfig:
 
     def __post_init__(self):
         _check_fields(self, "pad_id")
+        shapes.check_index(self.vocab_size, "vocab_size", pad_id=self.pad_id)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig:
     """A translator: two stacks, which may differ in every size.
 
@@ -77,16 +80,16 @@ class EncoderDecoderConfig:
 
     def __post_init__(self):
         _check_fields(self, "pad_id")
-        sizes = self.source_vocab_size, self.target_vocab_size
-        if self.pad_id >= min(sizes):
-            raise ValueError(f"pad_id must lie in both vocabularies, got {self.pad_id}")
+        source, target = self.source_vocab_size, self.target_vocab_size
+        shapes.check_index(source, "source_vocab_size", pad_id=self.pad_id)
+        shapes.check_index(target, "target_vocab_size", pad_id=self.pad_id)
         if self.share_weights:
-            shapes.check_equal("with share_weights both vocabulary sizes", *sizes)
-            widths = self.encoder.d_model, self.decoder.d_model
-            shapes.check_equal("with share_weights both stacks' d_model", *widths)
+            shapes.check_same("share_weights: the vocabulary sizes", source, target)
+            widths = (self.encoder.d_model, self.decoder.d_model)
+            shapes.check_same("share_weights: d_model of both stacks", *widths)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DecoderConfig:
     """A decoder-only language model as in Radford et al. 2019 (GPT-2), section 2.3."""
 
@@ -98,17 +101,18 @@ class DecoderConfig:
         _check_fields(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LlamaConfig:
     """A decoder-only language model as in Touvron et al. 2023 (LLaMA), section 2.2.
 
-    num_kv_heads below num_heads groups the queries (Ainslie et al. 2023).
+    num_kv_heads below num_heads groups the queries (Ainslie et al. 2023); None stands
+    for num_heads, and the field then holds that number.
     """
 
     vocab_size: int
     d_model: int = 256
     num_heads: int = 8
-    num_kv_heads: int = 8
+    num_kv_heads: int | None = None
     num_layers: int = 4
     d_ff: int = 688  # about 8/3 of d_model: three matrices cost what two did
     max_length: int = 256
@@ -119,29 +123,41 @@ class LlamaConfig:
 
     def __post_init__(self):
         _check_fields(self)
-        heads = ("num_heads", self.num_heads)
-        shapes.check_divides("d_model", self.d_model, *heads)
-        shapes.check_divides(*heads, "num_kv_heads", self.num_kv_heads)
-        head_dim = self.d_model // self.num_heads
-        shapes.check_divides("head_dim", head_dim, "rotary halves", 2)
-        shapes.check_fraction(dropout=self.dropout)
-        shapes.check_above(1, rope_base=self.rope_base)
-        shapes.check_above(0, norm_eps=self.norm_eps)
+        if self.num_kv_heads is None:
+            object.__setattr__(self, "num_kv_heads", self.num_heads)
+        shapes.check_positive(num_kv_heads=self.num_kv_heads)
+        shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
+        shapes.check_divisible(
+            "num_heads", self.num_heads, "num_kv_heads", self.num_kv_heads
+        )
+        if (head_dim := self.d_model // self.num_heads) % 2:
+            raise ValueError(
+                f"d_model / num_heads must be even (rotary pairs), got {head_dim}"
+            )
+        shapes.check_rate(dropout=self.dropout)
+        shapes.check_greater(1, rope_base=self.rope_base)
+        shapes.check_greater(0, norm_eps=self.norm_eps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train: steps, step size, schedule, precision.
+    """How to train: steps, learning rate, schedule, precision.
 
-    "auto" precision is bfloat16 where the machine is fast at it, float32 elsewhere.
+    warmup_steps: None stands for a tenth of the steps, from 1 to 100; the field then
+    holds that number. precision: "auto" computes in bfloat16 where the weights are
+    float32 and the machine is fast at it, else in the type of the weights; the three
+    types ask for one. The weights themselves keep their type.
+
+    Raises TypeError or ValueError on construction: for steps below 1, a warm-up longer
+    than the run, a rate outside its range, or an unknown choice.
     """
 
     steps: int
     learning_rate: float = 1e-3
-    warmup_steps: int = 100  # Adam's second moment is unreliable at first
+    warmup_steps: int | None = None  # Adam's second moment is unreliable at first
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
     weight_decay: float = 0.1
-    clip_norm: float = 1.0
+    clip_norm: float = 1.0  # math.inf: never clip
     label_smoothing: float = 0.0
     precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
     seed: int = 0
@@ -149,9 +165,17 @@ class TrainConfig:
     checkpoint_every: int = 0  # 0: never
 
     def __post_init__(self):
-        _check_fields(self, "warmup_steps", "checkpoint_every", "seed")
-        shapes.check_above(0, learning_rate=self.learning_rate)
-        shapes.check_between(0, math.inf, weight_decay=self.weight_decay)
-        if not self.clip_norm > 0:  # infinity: never clip
-            raise ValueError(f"clip_norm must exceed 0, got {self.clip_norm}")
-        shapes.check_fraction(label_smoothing=self.label_smoothing)
+        _check_fields(self, "checkpoint_every", "seed")
+        if self.warmup_steps is None:
+            tenth = max(1, self.steps // 10)
+            object.__setattr__(self, "warmup_steps", min(100, tenth))
+        shapes.check_integer(0, warmup_steps=self.warmup_steps)
+        if self.warmup_steps > self.steps:
+            raise ValueError(
+                f"warmup_steps={self.warmup_steps} must not exceed steps={self.steps}"
+            )
+        shapes.check_greater(0, learning_rate=self.learning_rate)
+        shapes.check_range(0, math.inf, weight_decay=self.weight_decay)
+        if not self.clip_norm > 0:
+            raise ValueError(f"clip_norm must be > 0, got {self.clip_norm}")
+        shapes.check_rate(label_smoothing=self.label_smoothing)

@@ -1,4 +1,4 @@
-"""Networks that treat every position alike and alone.
+"""Position-wise networks: the same for every position, which they treat one by one.
 
 Knows widths. Knows nothing of other positions: attention alone moves information.
 """
@@ -8,13 +8,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.shapes import check_choice, check_fraction, check_positive
+from course_utils.shapes import (
+    check_choice,
+    check_greater,
+    check_positive,
+    check_rate,
+    check_tensor,
+)
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow: linear, activation, dropout, linear.
+    """Position-wise feed-forward network: linear, activation, dropout, linear.
 
-    Source: Vaswani et al. 2017, section 3.3. Raises ValueError for sizes below 1.
+    `up` is the matrix from d_model to d_ff, `down` the one back.
+
+    Source: Vaswani et al. 2017, section 3.3. Raises TypeError or ValueError for sizes
+    that are not integers >= 1, a dropout outside [0, 1), an unknown activation.
     """
 
     def __init__(
@@ -22,22 +31,26 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         check_positive(d_model=d_model, d_ff=d_ff)
-        check_fraction(dropout=dropout)
+        check_rate(dropout=dropout)
         check_choice("activation", activation, ("relu", "gelu"))
-        self.widen = nn.Linear(d_model, d_ff)
+        self.up = nn.Linear(d_model, d_ff)
         self.activation = nn.ReLU() if activation == "relu" else nn.GELU()
         self.dropout = nn.Dropout(dropout)
-        self.narrow = nn.Linear(d_ff, d_model)
+        self.down = nn.Linear(d_ff, d_model)
 
-    def forward(self, x: Float[Tensor, "b t m"]) -> Float[Tensor, "b t m"]:
-        """The same network at every position."""
-        return self.narrow(self.dropout(self.activation(self.widen(x))))
+    def forward(self, x: Float[Tensor, "*batch m"]) -> Float[Tensor, "*batch m"]:
+        """The same network at every position. Raises ValueError for another width."""
+        check_tensor("x", x, ("...", "d_model"), d_model=self.up.in_features)
+        return self.down(self.dropout(self.activation(self.up(x))))
 
 
 class SwiGLU(nn.Module):
     """A feed-forward network whose hidden units are gated by others.
 
-    Source: Shazeer 2020, section 2. Raises ValueError for sizes below 1.
+    `gate` and `up` are the matrices from d_model to d_ff, `down` the one back.
+
+    Source: Shazeer 2020, section 2. Raises TypeError or ValueError for sizes that are
+    not integers >= 1.
     """
 
     def __init__(self, d_model: int, d_ff: int):
@@ -47,8 +60,9 @@ class SwiGLU(nn.Module):
         self.up = nn.Linear(d_model, d_ff, bias=False)
         self.down = nn.Linear(d_ff, d_model, bias=False)
 
-    def forward(self, x: Float[Tensor, "b t m"]) -> Float[Tensor, "b t m"]:
-        """The same network at every position."""
+    def forward(self, x: Float[Tensor, "*batch m"]) -> Float[Tensor, "*batch m"]:
+        """The same network at every position. Raises ValueError for another width."""
+        check_tensor("x", x, ("...", "d_model"), d_model=self.up.in_features)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
@@ -57,17 +71,20 @@ class RMSNorm(nn.Module):
 
     Computed in at least float32, so that bfloat16 activations lose nothing.
 
-    Source: Zhang and Sennrich 2019, section 3. Raises ValueError for a width below 1.
+    Source: Zhang and Sennrich 2019, section 3. Raises TypeError or ValueError for a
+    width that is not an integer >= 1 or an eps that is not above 0.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
         check_positive(d_model=d_model)
+        check_greater(0, eps=eps)
         self.weight = nn.Parameter(torch.ones(d_model))
         self.eps = eps
 
     def forward(self, x: Float[Tensor, "*batch m"]) -> Float[Tensor, "*batch m"]:
         """Scale each position to a root mean square of 1, then by the weight."""
+        check_tensor("x", x, ("...", "d_model"), d_model=self.weight.shape[0])
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         scale = torch.rsqrt(wide.pow(2).mean(dim=-1, keepdim=True) + self.eps)
         return self.weight * (wide * scale).to(x.dtype)

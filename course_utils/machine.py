@@ -8,18 +8,31 @@ import sys
 
 import torch
 
+from course_utils.shapes import check_type
+
 
 def find_device() -> torch.device:
-    """CUDA where there is one, else Apple's MPS, else the CPU."""
-    if torch.accelerator.is_available():
-        kind = torch.accelerator.current_accelerator().type
-        if kind in ("cuda", "mps"):
-            return torch.device(kind, torch.accelerator.current_device_index())
+    """CUDA where there is one, else Apple's MPS, else the CPU.
+
+    Under `torchrun` each process gets a GPU of its own, or the CPU where this machine
+    has fewer GPUs than processes.
+    """
+    if not torch.accelerator.is_available():
+        return torch.device("cpu")
+    kind = torch.accelerator.current_accelerator().type
+    local_processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if local_processes > 1:
+        enough = kind == "cuda" and torch.cuda.device_count() >= local_processes
+        local_rank = int(os.environ["LOCAL_RANK"])
+        return torch.device("cuda", local_rank) if enough else torch.device("cpu")
+    if kind in ("cuda", "mps"):
+        return torch.device(kind, torch.accelerator.current_device_index())
     return torch.device("cpu")
 
 
 def find_precision(device: torch.device) -> str:
     """Return "bfloat16" where the device is fast at it, else "float32"."""
+    check_type(torch.device, device=device)
     fast = False
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)

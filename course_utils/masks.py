@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from course_utils.shapes import check_whole
+from course_utils.shapes import check_ids, check_integer, shown
 
 
 def causal_mask(
@@ -26,24 +26,38 @@ def causal_mask(
     or for fewer keys than queries.
     """
     key_length = query_length if key_length is None else key_length
-    check_whole(1, query_length=query_length)
-    check_whole(query_length, key_length=key_length)
+    check_integer(1, query_length=query_length)
+    check_integer(query_length, key_length=key_length)
     ones = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
     return ones.tril(diagonal=key_length - query_length)
 
 
 def padding_mask(ids: Int64[Tensor, "b k"], pad_id: int) -> Bool[Tensor, "b 1 1 k"]:
-    """Nobody may look at padding: hides *keys*, for every head and every query."""
+    """No query looks at padding: hides *keys*, for every head and every query.
+
+    Raises TypeError or ValueError for ids that are not int64 "b k", or a pad_id that is
+    not an integer >= 0.
+    """
+    check_ids(ids, None)
+    check_integer(0, pad_id=pad_id)
     return (ids != pad_id)[:, None, None, :]
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
     """May look only where every mask allows it; None stands for "no restriction".
 
-    Raises TypeError for a mask that is not bool.
+    Raises TypeError for a mask that is not a bool tensor, ValueError for shapes that do
+    not broadcast together.
     """
     present = [mask for mask in masks if mask is not None]
     for mask in present:
+        if not isinstance(mask, Tensor):
+            raise TypeError(f"masks must be bool tensors, got {shown(mask)}")
         if mask.dtype != torch.bool:
             raise TypeError(f"masks must be bool (True = may look), got {mask.dtype}")
+    shapes = [tuple(mask.shape) for mask in present]
+    try:
+        torch.broadcast_shapes(*shapes)
+    except RuntimeError:
+        raise ValueError(f"masks must broadcast together, got {shapes}") from None
     return reduce(torch.logical_and, present) if present else None

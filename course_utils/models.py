@@ -10,12 +10,23 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from course_utils import config as configs
-from course_utils.attention import KeyValueCache
+from course_utils.attention import KeyValueCache, LayerCache
 from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
 from course_utils.feedforward import RMSNorm
 from course_utils.masks import causal_mask, combine_masks, padding_mask
-from course_utils.positions import check_room, make_positions, rotary_table
-from course_utils.shapes import check_equal, check_ids, check_positive
+from course_utils.positions import RotaryPositions, make_positions
+from course_utils.shapes import (
+    check_bounds,
+    check_ids,
+    check_index,
+    check_mask,
+    check_positive,
+    check_room,
+    check_same,
+    check_tensor,
+    check_type,
+    values_are_at_hand,
+)
 
 
 def _positions(config: configs.StackConfig) -> nn.Module:
@@ -36,6 +47,7 @@ class Embedding(nn.Module):
     def __init__(self, vocab_size: int, config: configs.StackConfig):
         super().__init__()
         check_positive(vocab_size=vocab_size)
+        check_type(configs.StackConfig, config=config)
         self.tokens = nn.Embedding(vocab_size, config.d_model)
         nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
         self.positions = _positions(config)
@@ -50,13 +62,22 @@ class Embedding(nn.Module):
 class Encoder(nn.Module):
     """Ids to one vector each, every one informed by all others (padding excepted).
 
-    Source: Vaswani et al. 2017, section 3.1.
+    pad_id: the id of padding; None for texts that have none.
+
+    Source: Vaswani et al. 2017, section 3.1. Raises TypeError or ValueError for a
+    pad_id outside the vocabulary.
     """
 
-    def __init__(self, vocab_size: int, config: configs.StackConfig, pad_id: int = 0):
+    def __init__(
+        self, vocab_size: int, config: configs.StackConfig, pad_id: int | None = 0
+    ):
         super().__init__()
-        self.vocab_size, self.config, self.pad_id = vocab_size, config, pad_id
         self.embedding = Embedding(vocab_size, config)
+        if pad_id is not None:
+            check_index(vocab_size, "vocab_size", pad_id=pad_id)
+        self.vocab_size = vocab_size
+        self.config = config
+        self.pad_id = pad_id
         depth = range(config.num_layers)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in depth)
         self.norm = _final_norm(config)
@@ -64,12 +85,18 @@ class Encoder(nn.Module):
     def forward(
         self, ids: Int64[Tensor, "b s"], mask: Tensor | None = None
     ) -> Float[Tensor, "b s m"]:
-        """mask: bool, True = may look, on top of the padding mask.
+        """mask: bool, True = may look, "q k" or broadcasting to "b h q k"; it restricts
+        further what the padding mask allows.
 
-        Raises TypeError or ValueError for ids that are not ids of the vocabulary.
+        Raises TypeError or ValueError for ids outside the vocabulary or another mask,
+        ValueError past max_length.
         """
         check_ids(ids, self.vocab_size)
-        mask = combine_masks(padding_mask(ids, self.pad_id), mask)
+        if mask is not None:
+            batch, length = ids.shape
+            check_mask(mask, (batch, self.config.num_heads, length, length))
+        if self.pad_id is not None:
+            mask = combine_masks(padding_mask(ids, self.pad_id), mask)
         x = self.embedding(ids)
         for block in self.blocks:
             x = block(x, mask)
@@ -84,6 +111,7 @@ class Classifier(nn.Module):
 
     def __init__(self, config: configs.ClassifierConfig):
         super().__init__()
+        check_type(configs.ClassifierConfig, config=config)
         self.config = config
         self.encoder = Encoder(config.vocab_size, config.stack, config.pad_id)
         self.head = nn.Linear(config.stack.d_model, config.num_classes)
@@ -96,12 +124,20 @@ class Classifier(nn.Module):
     ) -> Float[Tensor, "b c"]:
         """Logits read at one position per row; without positions, from the mean of all.
 
-        The mean leaves padding out. mask: bool, True = may look, "q k" or "b h q k".
+        The mean leaves padding out. mask and errors as in `Encoder`; TypeError or
+        ValueError also unless positions are one int64 position of the text per row.
         """
         x = self.encoder(ids, mask)
         if positions is not None:
+            check_tensor("positions", positions, ("batch",), batch=len(x))
+            if positions.dtype != torch.int64:
+                raise TypeError(f"positions must be int64, got {positions.dtype}")
+            if values_are_at_hand(positions):
+                check_bounds(positions, 0, x.shape[1], "positions", "length")
             return self.head(x[torch.arange(len(x), device=x.device), positions])
-        real = (ids != self.config.pad_id)[:, :, None]
+        if self.encoder.pad_id is None:
+            return self.head(x.mean(1))
+        real = (ids != self.encoder.pad_id)[:, :, None]
         return self.head((x * real).sum(1) / real.sum(1).clamp(min=1))
 
 
@@ -113,6 +149,7 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, config: configs.EncoderDecoderConfig):
         super().__init__()
+        check_type(configs.EncoderDecoderConfig, config=config)
         self.config = config
         stack, width = config.decoder, config.encoder.d_model
         self.encoder = Encoder(config.source_vocab_size, config.encoder, config.pad_id)
@@ -127,6 +164,7 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Int64[Tensor, "b s"]) -> Float[Tensor, "b s n"]:
         """The memory that the decoder looks at."""
+        check_ids(source, self.config.source_vocab_size, "source")
         return self.encoder(source)
 
     def decode(
@@ -135,8 +173,22 @@ class EncoderDecoder(nn.Module):
         memory: Float[Tensor, "b s n"],
         source: Int64[Tensor, "b s"],
     ) -> Float[Tensor, "b t v"]:
-        """Logits of the token after each target position; source tells the padding."""
+        """Logits of the token after each target position; source tells the padding.
+
+        Raises TypeError or ValueError for a target, memory and source that do not fit
+        together, ValueError past max_length.
+        """
         check_ids(target, self.config.target_vocab_size, "target")
+        check_ids(source, None, "source")  # `encode` has looked at the ids themselves
+        check_same("source and target: batch size", len(source), len(target))
+        check_tensor(
+            "memory",
+            memory,
+            ("batch", "source", "d_memory"),
+            batch=source.shape[0],
+            source=source.shape[1],
+            d_memory=self.config.encoder.d_model,
+        )
         causal = causal_mask(target.shape[1], device=target.device)
         mask = combine_masks(causal, padding_mask(target, self.config.pad_id))
         memory_mask = padding_mask(source, self.config.pad_id)
@@ -149,8 +201,9 @@ class EncoderDecoder(nn.Module):
         self, source: Int64[Tensor, "b s"], target: Int64[Tensor, "b t"]
     ) -> Float[Tensor, "b t v"]:
         """Teacher forcing: logits for every target position at once."""
-        check_ids(source, self.config.source_vocab_size, "source")
-        check_equal("the rows of source and target", len(source), len(target))
+        check_ids(source, None, "source")
+        check_ids(target, None, "target")
+        check_same("source and target: batch size", len(source), len(target))
         return self.decode(target, self.encode(source), source)
 
 
@@ -159,7 +212,7 @@ def _init_decoder(model: nn.Module, num_layers: int) -> None:
     for name, weight in model.named_parameters():
         if weight.ndim < 2:
             continue
-        writes = name.endswith(("to_output.weight", "narrow.weight", "down.weight"))
+        writes = name.endswith(("to_output.weight", "down.weight"))
         shrink = math.sqrt(2 * num_layers) if writes else 1
         nn.init.normal_(weight, std=0.02 / shrink)
     for module in model.modules():
@@ -168,33 +221,33 @@ def _init_decoder(model: nn.Module, num_layers: int) -> None:
 
 
 class LanguageModel(nn.Module):
-    """What the two decoder-only models share: the way from ids to logits."""
+    """What the two decoder-only models share: the cache, and what they accept."""
 
     def new_cache(self) -> KeyValueCache:
         """An empty cache for this model."""
         return KeyValueCache(len(self.blocks))
 
-    def forward(
+    def _opened(
         self,
-        ids: Int64[Tensor, "b t"],
-        mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-    ) -> Float[Tensor, "b t v"]:
-        """Logits of the token after each position. Raises ValueError past max_length.
-
-        mask: bool, True = may look, in place of the causal mask. cache: ids are then
-        the positions that follow the cached ones.
-        """
+        ids: Tensor,
+        mask: Tensor | None,
+        cache: KeyValueCache | None,
+        num_heads: int,
+        max_length: int,
+    ) -> tuple[int, list[LayerCache | None]]:
+        """Check what `forward` was given: the first position, and a cache per block."""
         check_ids(ids, self.config.vocab_size)
-        start = 0 if cache is None else cache.length
-        stop = start + ids.shape[1]
-        if mask is None:
-            mask = causal_mask(ids.shape[1], stop, device=ids.device)
-        x, *rotary = self.embed(ids, start)
-        layers = [None] * len(self.blocks) if cache is None else cache.layers
-        for block, layer in zip(self.blocks, layers, strict=True):
-            x = block(x, *rotary, mask, layer)
-        return self.head(self.norm(x))
+        start, layers = 0, [None] * len(self.blocks)
+        if cache is not None:
+            check_type(KeyValueCache, cache=cache)
+            layers = cache.layers
+            check_same("cache and model: layers", len(layers), len(self.blocks))
+            start = cache.length
+        batch, length = ids.shape
+        check_room(max_length, start, length)
+        if mask is not None:
+            check_mask(mask, (batch, num_heads, length, start + length))
+        return start, layers
 
 
 class DecoderLM(LanguageModel):
@@ -205,7 +258,9 @@ class DecoderLM(LanguageModel):
 
     def __init__(self, config: configs.DecoderConfig):
         super().__init__()
-        self.config, stack = config, config.stack
+        check_type(configs.DecoderConfig, config=config)
+        self.config = config
+        stack = config.stack
         self.tokens = nn.Embedding(config.vocab_size, stack.d_model)
         self.positions = _positions(stack)
         self.dropout = nn.Dropout(stack.dropout)
@@ -217,11 +272,30 @@ class DecoderLM(LanguageModel):
             self.head.weight = self.tokens.weight
         _init_decoder(self, stack.num_layers)
 
-    def embed(
-        self, ids: Int64[Tensor, "b t"], start: int
-    ) -> tuple[Float[Tensor, "b t m"]]:
-        """What the first block reads."""
-        return (self.dropout(self.positions(self.tokens(ids), start)),)
+    def forward(
+        self,
+        ids: Int64[Tensor, "b t"],
+        mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+        *,
+        causal: bool = True,
+    ) -> Float[Tensor, "b t v"]:
+        """Logits of the token after each position.
+
+        mask: bool, True = may look, "q k" or broadcasting to "b h q k"; it restricts
+        further what causality allows. cache: ids are then the positions that follow the
+        cached ones. causal=False lets every position look at later ones too.
+
+        Raises TypeError or ValueError for ids outside the vocabulary, a mask or a cache
+        that does not fit, ValueError past max_length.
+        """
+        stack = self.config.stack
+        sizes = stack.num_heads, stack.max_length
+        start, layers = self._opened(ids, mask, cache, *sizes)
+        x = self.dropout(self.positions(self.tokens(ids), start))
+        for block, layer in zip(self.blocks, layers, strict=True):
+            x = block(x, mask, causal=causal, cache=layer)
+        return self.head(self.norm(x))
 
 
 class LlamaLM(LanguageModel):
@@ -232,6 +306,7 @@ class LlamaLM(LanguageModel):
 
     def __init__(self, config: configs.LlamaConfig):
         super().__init__()
+        check_type(configs.LlamaConfig, config=config)
         self.config = config
         self.tokens = nn.Embedding(config.vocab_size, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
@@ -242,15 +317,22 @@ class LlamaLM(LanguageModel):
         if config.tied:
             self.head.weight = self.tokens.weight
         head_dim = config.d_model // config.num_heads
-        cos, sin = rotary_table(config.max_length, head_dim, config.rope_base)
-        self.register_buffer("cos", cos, persistent=False)
-        self.register_buffer("sin", sin, persistent=False)
+        self.rotary = RotaryPositions(head_dim, config.max_length, config.rope_base)
         _init_decoder(self, config.num_layers)
 
-    def embed(
-        self, ids: Int64[Tensor, "b t"], start: int
-    ) -> tuple[Float[Tensor, "b t m"], tuple[Tensor, Tensor]]:
-        """What the first block reads, and the rotations that every block needs."""
-        check_room(self.config.max_length, start, ids.shape[1])
-        here = slice(start, start + ids.shape[1])
-        return self.dropout(self.tokens(ids)), (self.cos[here], self.sin[here])
+    def forward(
+        self,
+        ids: Int64[Tensor, "b t"],
+        mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+        *,
+        causal: bool = True,
+    ) -> Float[Tensor, "b t v"]:
+        """Logits of the token after each position; arguments as in `DecoderLM`."""
+        sizes = self.config.num_heads, self.config.max_length
+        start, layers = self._opened(ids, mask, cache, *sizes)
+        x = self.dropout(self.tokens(ids))
+        rotary = self.rotary(start, ids.shape[1])
+        for block, layer in zip(self.blocks, layers, strict=True):
+            x = block(x, rotary, mask, causal=causal, cache=layer)
+        return self.head(self.norm(x))

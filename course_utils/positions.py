@@ -7,36 +7,54 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.shapes import check_choice, check_divides, check_positive
+from course_utils.shapes import (
+    check_choice,
+    check_divisible,
+    check_greater,
+    check_integer,
+    check_positive,
+    check_room,
+    check_tensor,
+)
+
+Device = torch.device | str | None
 
 
 def _angles(length: int, width: int, base: float) -> Float[Tensor, "t pairs"]:
-    positions = torch.arange(length, dtype=torch.float64)
-    pairs = torch.arange(0, width, 2, dtype=torch.float64)
+    """Angles in float64, always on the CPU: some accelerators have no float64."""
+    exact = {"dtype": torch.float64, "device": "cpu"}
+    positions = torch.arange(length, **exact)
+    pairs = torch.arange(0, width, 2, **exact)
     return torch.outer(positions, base ** (-pairs / width))
 
 
+def _delivered(table: Tensor, device: Device, dtype: torch.dtype | None) -> Tensor:
+    """The table in the type and on the device asked for, else PyTorch's defaults."""
+    device = torch.get_default_device() if device is None else device
+    return table.to(device=device, dtype=dtype or torch.get_default_dtype())
+
+
 def sinusoidal_positions(
-    length: int, d_model: int, base: float = 10_000.0
+    length: int,
+    d_model: int,
+    base: float = 10_000.0,
+    *,
+    device: Device = None,
+    dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "t m"]:
     """A sine in each even column and the cosine of the *same* angle in the next one.
 
     Column pair i turns by base^(-2i / d_model) radians per position, so a shift by any
     number of positions is one rotation of each pair. An odd width ends with a sine.
 
-    Source: Vaswani et al. 2017, section 3.5. Raises ValueError for sizes below 1.
+    Source: Vaswani et al. 2017, section 3.5. Raises TypeError or ValueError for sizes
+    that are not integers >= 1 or a base that is not above 1.
     """
     check_positive(length=length, d_model=d_model)
+    check_greater(1, base=base)
     angles = _angles(length, d_model, base)
     table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-    return table[:, :d_model].to(torch.get_default_dtype())
-
-
-def check_room(max_length: int, start: int, length: int) -> None:
-    """Raise ValueError unless `length` positions from `start` lie below max_length."""
-    if start < 0 or start + length > max_length:
-        room = f"the sequence must fit in max_length={max_length} positions"
-        raise ValueError(f"{room}, got positions {start} to {start + length - 1}")
+    return _delivered(table[:, :d_model], device, dtype)
 
 
 class TablePositions(nn.Module):
@@ -45,18 +63,34 @@ class TablePositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "b t m"], start: int = 0
     ) -> Float[Tensor, "b t m"]:
-        """`start` is the position of the first column of x (not 0 when decoding)."""
-        check_room(self.table.shape[0], start, x.shape[1])
+        """`start` is the position of the first column of x (not 0 when decoding).
+
+        Raises ValueError for another width than d_model, or past max_length.
+        """
+        max_length, width = self.table.shape
+        check_tensor("x", x, ("batch", "length", "d_model"), d_model=width)
+        check_room(max_length, start, x.shape[1])
         return x + self.table[start : start + x.shape[1]]
 
 
 class SinusoidalPositions(TablePositions):
-    """Add the fixed table of sines. Raises ValueError past max_length."""
+    """Add the fixed table of sines. Raises ValueError past max_length.
+
+    Moving or casting the module computes the table anew, so that it is never rounded
+    twice (bfloat16 and back).
+    """
 
     def __init__(self, d_model: int, max_length: int):
         super().__init__()
         table = sinusoidal_positions(max_length, d_model)
         self.register_buffer("table", table, persistent=False)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn, recurse)
+        length, width = self.table.shape
+        place = {"device": self.table.device, "dtype": self.table.dtype}
+        self.table = sinusoidal_positions(length, width, **place)
+        return self
 
 
 class LearnedPositions(TablePositions):
@@ -68,36 +102,82 @@ class LearnedPositions(TablePositions):
         self.table = nn.Parameter(torch.randn(max_length, d_model) * 0.02)
 
 
-class NoPositions(nn.Identity):
-    """Add nothing: the layer that cannot tell order apart, kept for comparison."""
+class NoPositions(nn.Module):
+    """Leave everything as it is: then attention cannot see the order."""
+
+    def __init__(self, d_model: int, max_length: int):
+        super().__init__()
+        check_positive(d_model=d_model, max_length=max_length)
+        self.max_length = max_length
 
     def forward(
         self, x: Float[Tensor, "b t m"], start: int = 0
     ) -> Float[Tensor, "b t m"]:
-        """Return x unchanged."""
+        """Return x unchanged. Raises ValueError past max_length."""
+        check_room(self.max_length, start, x.shape[1])
         return x
 
 
 def make_positions(kind: str, d_model: int, max_length: int) -> nn.Module:
     """The module that a StackConfig names: "sinusoidal", "learned" or "none"."""
-    kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
-    kinds["none"] = NoPositions
+    kinds = {
+        "sinusoidal": SinusoidalPositions,
+        "learned": LearnedPositions,
+        "none": NoPositions,
+    }
     check_choice("kind", kind, tuple(kinds))
     return kinds[kind](d_model, max_length)
 
 
 def rotary_table(
-    length: int, head_dim: int, base: float = 10_000.0
+    length: int,
+    head_dim: int,
+    base: float = 10_000.0,
+    *,
+    device: Device = None,
+    dtype: torch.dtype | None = None,
 ) -> tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]]:
     """Cosines and sines that `rotate` needs for positions 0 .. length-1.
 
-    Source: Su et al. 2021, section 3.2.2. Raises ValueError for an odd head_dim.
+    Source: Su et al. 2021, section 3.2.2. Raises TypeError or ValueError for sizes that
+    are not integers >= 1, an odd head_dim, or a base that is not above 1.
     """
     check_positive(length=length, head_dim=head_dim)
-    check_divides("head_dim", head_dim, "rotary halves", 2)
+    check_divisible("head_dim", head_dim, "the size of a rotary pair", 2)
+    check_greater(1, base=base)
     angles = _angles(length, head_dim, base).repeat(1, 2)
-    dtype = torch.get_default_dtype()
-    return angles.cos().to(dtype), angles.sin().to(dtype)
+    return (
+        _delivered(angles.cos(), device, dtype),
+        _delivered(angles.sin(), device, dtype),
+    )
+
+
+class RotaryPositions(nn.Module):
+    """The table of `rotary_table`, kept where the model is and in its precision.
+
+    Moving or casting the module computes the table anew, so that it is never rounded
+    twice (bfloat16 and back).
+    """
+
+    def __init__(self, head_dim: int, max_length: int, base: float = 10_000.0):
+        super().__init__()
+        self.base = base
+        cos, sin = rotary_table(max_length, head_dim, base)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn, recurse)
+        place = {"device": self.cos.device, "dtype": self.cos.dtype}
+        self.cos, self.sin = rotary_table(*self.cos.shape, self.base, **place)
+        return self
+
+    def forward(
+        self, start: int, length: int
+    ) -> tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]]:
+        """Cosines and sines of these positions. Raises ValueError past max_length."""
+        check_room(self.cos.shape[0], start, length)
+        return self.cos[start : start + length], self.sin[start : start + length]
 
 
 def rotate(
@@ -106,25 +186,51 @@ def rotate(
     """Turn each pair (i, i + d/2) of x by its position's angle.
 
     Only queries and keys are turned: their product then depends on the distance alone.
+
+    Source: Su et al. 2021, section 3.4.2. Raises TypeError or ValueError unless cos and
+    sin have one row per position of x and one column per element.
     """
+    check_tensor("x", x, ("...", "length", "head_dim"))
+    check_rotary(cos, sin, *x.shape[-2:])
+    return rotate_checked(x, cos, sin)
+
+
+def check_rotary(cos: object, sin: object, length: int, head_dim: int) -> None:
+    """Raise TypeError or ValueError unless both have the shape (length, head_dim)."""
+    for name, table in (("cos", cos), ("sin", sin)):
+        axes = ("length", "head_dim")
+        check_tensor(name, table, axes, length=length, head_dim=head_dim)
+
+
+def rotate_checked(
+    x: Float[Tensor, "... t d"], cos: Float[Tensor, "t d"], sin: Float[Tensor, "t d"]
+) -> Float[Tensor, "... t d"]:
+    """`rotate` for a layer that has checked its arguments."""
     first, second = x.chunk(2, dim=-1)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 def alibi_bias(
-    num_heads: int, query_length: int, key_length: int
+    num_heads: int,
+    query_length: int,
+    key_length: int,
+    *,
+    device: Device = None,
+    dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "h q k"]:
     """A penalty on each score that grows with distance, at another rate in each head.
 
     Head i of h has the slope 2^(-8(i + 1)/h). Queries are the last positions.
 
-    Source: Press et al. 2022, section 3. Raises ValueError for sizes below 1.
+    Source: Press et al. 2022, section 3. Raises TypeError or ValueError for sizes that
+    are not integers >= 1, or fewer keys than queries.
     """
     check_positive(num_heads=num_heads, query_length=query_length)
-    check_positive(key_length=key_length)
-    heads = torch.arange(1, num_heads + 1, dtype=torch.get_default_dtype())
+    check_integer(query_length, key_length=key_length)
+    dtype = dtype or torch.get_default_dtype()
+    heads = torch.arange(1, num_heads + 1, dtype=dtype, device=device)
     slopes = 2.0 ** (-8.0 * heads / num_heads)
-    queries = torch.arange(query_length) + key_length - query_length
-    distance = (queries[:, None] - torch.arange(key_length)[None, :]).abs()
+    queries = torch.arange(query_length, device=device) + key_length - query_length
+    distance = (queries[:, None] - torch.arange(key_length, device=device)).abs()
     return -slopes[:, None, None] * distance

@@ -12,7 +12,16 @@ from torch.nn import functional as F
 
 from course_utils.attention import attention_scores, attention_weights
 from course_utils.masks import padding_mask
-from course_utils.shapes import check_choice, check_ids, check_positive
+from course_utils.shapes import (
+    check_choice,
+    check_ids,
+    check_index,
+    check_mask,
+    check_positive,
+    check_same,
+    check_tensor,
+    values_are_at_hand,
+)
 
 Queries, Memory = Float[Tensor, "b q m"], Float[Tensor, "b k m"]
 Mask = Bool[Tensor, "b 1 1 k"]  # True = may look
@@ -23,6 +32,7 @@ class DotScore(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
+        check_positive(d_model=d_model)
 
     def forward(self, queries: Queries, keys: Memory) -> Float[Tensor, "b q k"]:
         """One score per query and key."""
@@ -46,6 +56,7 @@ class AdditiveScore(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
+        check_positive(d_model=d_model)
         self.to_queries = nn.Linear(d_model, d_model, bias=False)
         self.to_keys = nn.Linear(d_model, d_model, bias=False)
         self.to_score = nn.Linear(d_model, 1, bias=False)
@@ -87,7 +98,9 @@ class ScoredAttend(nn.Module):
 
     def __init__(self, d_model: int, score: str):
         super().__init__()
+        check_positive(d_model=d_model)
         check_choice("score", score, tuple(SCORES))
+        self.d_model = d_model
         self.score = SCORES[score](d_model)
         self.scores = nn.Identity()
         self.weights = nn.Identity()
@@ -95,14 +108,25 @@ class ScoredAttend(nn.Module):
     def forward(
         self, queries: Queries, memory: Memory, mask: Mask | None = None
     ) -> Float[Tensor, "b q m"]:
-        """The context of every query. The memory is both keys and values, as it is."""
+        """The context of every query. The memory is both keys and values, as it is.
+
+        mask: bool, True = may look, "q k" or broadcasting to "b 1 q k". Raises
+        TypeError or ValueError for tensors that do not fit together.
+        """
+        axes = ("batch", "query", "d_model")
+        check_tensor("queries", queries, axes, d_model=self.d_model)
+        batch, length, _ = queries.shape
+        axes = ("batch", "key", "d_model")
+        check_tensor("memory", memory, axes, batch=batch, d_model=self.d_model)
+        if mask is not None:
+            check_mask(mask, (batch, 1, length, memory.shape[1]))
         scores = rearrange(self.score(queries, memory), "b q k -> b 1 q k")
         weights = self.weights(attention_weights(self.scores(scores), mask))
         return weights.squeeze(1) @ memory
 
 
 class RecurrentAttention(nn.Module):
-    """A decoder state asks the memory; both together make the new state.
+    """Attention from the decoder's states to the memory, combined with the states.
 
     tanh(W [context; state]), Luong et al. 2015, equation 5.
     """
@@ -128,8 +152,8 @@ class RecurrentSeq2Seq(nn.Module):
     decoder state also looks at all states of the encoder (Luong et al. 2015); with None
     it does not, and that one state has to hold all of the source. cell: "rnn" or "gru".
 
-    Raises ValueError for sizes below 1, a pad_id outside the vocabularies or an unknown
-    choice.
+    Raises TypeError or ValueError for sizes that are not integers >= 1, a pad_id
+    outside the vocabularies, or an unknown choice.
     """
 
     def __init__(
@@ -149,8 +173,8 @@ class RecurrentSeq2Seq(nn.Module):
             d_model=d_model,
         )
         check_choice("cell", cell, tuple(CELLS))
-        if not 0 <= pad_id < min(source_vocab_size, target_vocab_size):
-            raise ValueError(f"pad_id must lie in both vocabularies, got {pad_id}")
+        check_index(source_vocab_size, "source_vocab_size", pad_id=pad_id)
+        check_index(target_vocab_size, "target_vocab_size", pad_id=pad_id)
         self.pad_id = pad_id
         self.source_embedding = nn.Embedding(source_vocab_size, d_model)
         self.encoder = CELLS[cell](d_model, d_model, batch_first=True)
@@ -163,15 +187,13 @@ class RecurrentSeq2Seq(nn.Module):
         """The encoder's state after each source token: the memory.
 
         Padding may stand at the end of a row only; what is there in the memory is never
-        used. Raises ValueError for padding elsewhere or a row of nothing else.
+        used. Raises TypeError or ValueError for ids outside the vocabulary and, where
+        reading ids costs nothing (on the CPU), for padding elsewhere or a row of
+        padding alone.
         """
         check_ids(source, self.source_embedding.num_embeddings, "source")
-        real = source != self.pad_id
-        if not real[:, 0].all() or (real[:, 1:] & ~real[:, :-1]).any():
-            raise ValueError(
-                "source must begin each row with a token and may hold "
-                f"pad_id={self.pad_id} at the end only, got {source.tolist()}"
-            )
+        if values_are_at_hand(source):
+            _check_padding(source != self.pad_id, self.pad_id)
         return self.encoder(self.source_embedding(source))[0]
 
     def decode(
@@ -180,8 +202,22 @@ class RecurrentSeq2Seq(nn.Module):
         memory: Float[Tensor, "b s m"],
         source: Int64[Tensor, "b s"],
     ) -> Float[Tensor, "b t v"]:
-        """Logits of the token after each target position; source tells the padding."""
+        """Logits of the token after each target position; source tells the padding.
+
+        Raises TypeError or ValueError for a target, memory and source that do not fit
+        together.
+        """
         check_ids(target, self.target_embedding.num_embeddings, "target")
+        check_ids(source, None, "source")  # `encode` has looked at the ids themselves
+        check_same("source and target: batch size", len(source), len(target))
+        check_tensor(
+            "memory",
+            memory,
+            ("batch", "source", "d_model"),
+            batch=source.shape[0],
+            source=source.shape[1],
+            d_model=self.source_embedding.embedding_dim,
+        )
         last = (source != self.pad_id).sum(dim=1) - 1
         first_state = memory[torch.arange(len(memory), device=memory.device), last]
         states, _ = self.decoder(self.target_embedding(target), first_state[None])
@@ -193,10 +229,20 @@ class RecurrentSeq2Seq(nn.Module):
         self, source: Int64[Tensor, "b s"], target: Int64[Tensor, "b t"]
     ) -> Float[Tensor, "b t v"]:
         """Teacher forcing: logits for every target position."""
-        memory = self.encode(source)
-        if source.shape[0] != target.shape[0]:
-            raise ValueError(
-                "source and target must have the same number of rows, "
-                f"got {source.shape[0]} and {target.shape[0]}"
-            )
-        return self.decode(target, memory, source)
+        check_ids(source, None, "source")
+        check_ids(target, None, "target")
+        check_same("source and target: batch size", len(source), len(target))
+        return self.decode(target, self.encode(source), source)
+
+
+def _check_padding(real: Bool[Tensor, "b s"], pad_id: int) -> None:
+    """Raise unless each row is one or more tokens, then padding."""
+    if not real[:, 0].all():
+        row = int((~real[:, 0]).nonzero()[0])
+        raise ValueError(f"source must begin with a token; row {row} begins with pad")
+    if (late := (real[:, 1:] & ~real[:, :-1]).any(dim=1)).any():
+        row = int(late.nonzero()[0])
+        raise ValueError(
+            f"source must hold pad_id={pad_id} at the end only; row {row} holds it "
+            "before a token"
+        )

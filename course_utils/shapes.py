@@ -1,109 +1,246 @@
-"""The legend of axes, and the checks that turn nonsense into one clear sentence.
+"""The names of the axes, and the checks that answer a wrong argument in one sentence.
 
-Knows what a tensor of ids or a mask looks like. Knows nothing of layers.
+Knows numbers, tensors of token ids and masks. Knows nothing of layers.
 
     b  batch                 h  head              m  model width (d_model)
     q  query position        g  key-value head    n  memory width (d_memory)
     k  key position          d  head width        f  feed-forward width
     t  position, when q = k  v  vocabulary        s  source position
 
-Every signature of the package spells its tensors with these letters, for example
-`Float[Tensor, "b h q d"]`. In the tests the annotations are executed.
+Every signature of the package writes its tensors with these letters, for example
+`Float[Tensor, "b h q d"]`. The tests execute the annotations.
+
+Each check raises TypeError for a value of the wrong type and ValueError for a wrong
+value or shape. The message names the argument, what was expected and what came.
 """
 
 import math
+from collections.abc import Sized
+from numbers import Integral, Real
+from types import UnionType
+from typing import get_args
 
 import torch
 from torch import Tensor
 
+KNOWN_AS = {torch.nn.Module: "nn.Module", Tensor: "torch.Tensor"}  # in messages
 IGNORED = -100  # label of a position that is not counted: padding, a given prompt
 
 
-def check_whole(least: int, /, **numbers: object) -> None:
-    """Raise ValueError unless every named number is whole and at least `least`."""
+# --- numbers and choices -------------------------------------------------------------
+
+
+def check_integer(least: int, /, **numbers: object) -> None:
+    """Raise unless every named value is an integer >= `least` (bool does not count)."""
     for name, number in numbers.items():
-        if not isinstance(number, int) or isinstance(number, bool) or number < least:
-            wanted = f"a whole number of at least {least}"
-            raise ValueError(f"{name} must be {wanted}, got {number!r}")
+        if not isinstance(number, Integral) or isinstance(number, bool):
+            raise TypeError(f"{name} must be an integer, got {shown(number)}")
+        if number < least:
+            raise ValueError(f"{name} must be an integer >= {least}, got {number}")
 
 
 def check_positive(**sizes: object) -> None:
-    """Raise ValueError unless every named size is a whole number of at least 1."""
-    check_whole(1, **sizes)
+    """Raise unless every named size is an integer >= 1."""
+    check_integer(1, **sizes)
 
 
-def check_above(low: float | int, /, **numbers: float | int) -> None:
-    """Raise ValueError unless every named number is finite and exceeds `low`."""
+def check_index(size: int, size_name: str, /, **indices: object) -> None:
+    """Raise unless every named index is an integer in [0, size)."""
+    for name, index in indices.items():
+        if not isinstance(index, Integral) or isinstance(index, bool):
+            raise TypeError(f"{name} must be an integer, got {shown(index)}")
+        if not 0 <= index < size:
+            raise ValueError(f"{name} must be in [0, {size_name}={size}), got {index}")
+
+
+def check_number(**numbers: object) -> None:
+    """Raise unless every named value is a real number and not NaN."""
+    for name, number in numbers.items():
+        if not isinstance(number, Real) or isinstance(number, bool):
+            raise TypeError(f"{name} must be a number, got {shown(number)}")
+        if math.isnan(number):
+            raise ValueError(f"{name} must be a number, got nan")
+
+
+def check_greater(low: float | int, /, **numbers: object) -> None:
+    """Raise unless every named number is finite and > `low`."""
+    check_number(**numbers)
     for name, number in numbers.items():
         if not low < number < math.inf:
-            raise ValueError(f"{name} must exceed {low} and be finite, got {number!r}")
+            raise ValueError(f"{name} must be a finite number > {low}, got {number}")
 
 
-def check_between(
-    low: float | int, high: float | int, /, **numbers: float | int
-) -> None:
-    """Raise ValueError unless every named number lies in [low, high]."""
+def check_range(low: float | int, high: float | int, /, **numbers: object) -> None:
+    """Raise unless every named number is in [low, high]."""
+    check_number(**numbers)
     for name, number in numbers.items():
         if not low <= number <= high:
-            raise ValueError(f"{name} must lie between {low} and {high}, got {number}")
+            raise ValueError(f"{name} must be in [{low}, {high}], got {number}")
 
 
-def check_equal(what: str, one: object, other: object) -> None:
-    """Raise ValueError unless both are equal; `what` says what they are."""
+def check_rate(**rates: object) -> None:
+    """Raise unless every named rate is in [0, 1)."""
+    check_number(**rates)
+    for name, rate in rates.items():
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"{name} must be in [0, 1), got {rate}")
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise unless `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {known}; got {shown(value)}")
+
+
+def check_same(what: str, one: object, other: object) -> None:
+    """Raise unless both are equal; `what` names them: "source and target batch"."""
     if one != other:
         raise ValueError(f"{what} must be equal, got {one} and {other}")
 
 
-def check_divides(whole_name: str, whole: int, parts_name: str, parts: int) -> None:
-    """Raise ValueError unless `parts` equal shares make up `whole`."""
-    if whole % parts:
-        shares = f"{parts_name}={parts} equal parts"
-        raise ValueError(f"{whole_name}={whole} must divide into {shares}, it does not")
+def check_divisible(name: str, number: int, by_name: str, by: int) -> None:
+    """Raise unless `number` is a multiple of `by`."""
+    if number % by:
+        raise ValueError(f"{name}={number} is not divisible by {by_name}={by}")
 
 
-def check_fraction(**rates: float) -> None:
-    """Raise ValueError unless every named rate lies in [0, 1)."""
-    for name, rate in rates.items():
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"{name} must be at least 0 and below 1, got {rate!r}")
+# --- types ---------------------------------------------------------------------------
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless `value` is one of `choices`."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+def check_type(expected: type | UnionType, /, **values: object) -> None:
+    """Raise TypeError unless every named value is an instance of `expected`."""
+    for name, value in values.items():
+        if not isinstance(value, expected):
+            kinds = get_args(expected) or (expected,)
+            wanted = " or ".join(KNOWN_AS.get(kind, kind.__name__) for kind in kinds)
+            raise TypeError(f"{name} must be {_article(wanted)}, got {shown(value)}")
 
 
-def check_ids(ids: Tensor, vocab_size: int | None, name: str = "ids") -> None:
-    """Raise unless `ids` is a non-empty int64 "b t" tensor of ids below vocab_size.
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiouAEIOU" or noun[:2] == "nn" else f"a {noun}"
 
-    TypeError for another type or dtype, ValueError for another shape or a stray id.
-    None: the vocabulary is not known here.
+
+def check_callable(**values: object) -> None:
+    """Raise TypeError unless every named value can be called."""
+    for name, value in values.items():
+        if not callable(value):
+            raise TypeError(f"{name} must be callable, got {shown(value)}")
+
+
+def check_text(**texts: object) -> None:
+    """Raise unless every named value is a string with something in it to read."""
+    check_type(str, **texts)
+    for name, text in texts.items():
+        if not text.strip():
+            raise ValueError(f"{name} must not be empty, got {text!r}")
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: short, with its type if that helps."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    kind = type(value).__name__
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else value[:60] + "…")
+    if isinstance(value, Real):
+        return f"{value} ({kind})"
+    if isinstance(value, Sized) and not isinstance(value, type):
+        return f"a {kind} of length {len(value)}"
+    return kind
+
+
+# --- tensors -------------------------------------------------------------------------
+
+
+def check_tensor(name: str, value: object, axes: tuple[str, ...], **sizes: int) -> None:
+    """Raise unless `value` is a tensor with these axes, not empty.
+
+    axes: their names, "..." first for any number of leading axes. sizes: the length of
+    those that are known: `check_tensor("x", x, ("b", "t", "d_model"), d_model=8)`.
     """
-    if not isinstance(ids, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(ids).__name__}")
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {shown(value)}")
+    shape = value.shape
+    count = len(axes)
+    fits = len(shape) == count if axes[0] != "..." else len(shape) >= count - 1
+    if fits:
+        fits = value.numel() > 0
+        for axis, size in sizes.items():
+            fits = fits and shape[axes.index(axis) - count] == size
+    if not fits:
+        wanted = [f"{axis}={sizes[axis]}" if axis in sizes else axis for axis in axes]
+        text = f"({', '.join(wanted)}{',' if len(wanted) == 1 else ''})"
+        raise ValueError(f"{name} must have shape {text}, got {tuple(shape)}")
+
+
+def check_floating(**tensors: Tensor) -> None:
+    """Raise TypeError unless every named tensor is of a floating-point type."""
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            raise TypeError(f"{name} must be floating point, got {tensor.dtype}")
+
+
+def values_are_at_hand(tensor: Tensor) -> bool:
+    """Whether reading the numbers of a tensor costs nothing.
+
+    Not on an accelerator, where the program would wait until all earlier work is done,
+    and not while `torch.compile` traces it.
+    """
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def check_ids(ids: object, vocab_size: int | None, name: str = "ids") -> None:
+    """Raise unless `ids` is an int64 tensor "b t", not empty, of ids in the vocabulary.
+
+    vocab_size None: the vocabulary is not known here. The ids themselves are looked at
+    on the CPU only (`values_are_at_hand`); on CUDA the embedding stops the program.
+    """
+    check_tensor(name, ids, ("batch", "length"))
     if ids.dtype != torch.int64:
         raise TypeError(f"{name} must be int64 token ids, got {ids.dtype}")
-    if ids.ndim != 2 or 0 in ids.shape:
-        wanted = "a shape (batch, positions) with at least one of each"
-        raise ValueError(f"{name} must have {wanted}, got {tuple(ids.shape)}")
-    low, high = ids.aminmax()
-    if vocab_size is not None and (low < 0 or high >= vocab_size):
-        top = f"vocab_size - 1 = {vocab_size - 1}"
-        stray = int(low if low < 0 else high)
-        raise ValueError(f"{name} must lie between 0 and {top}, got {stray}")
+    if vocab_size is not None and values_are_at_hand(ids):
+        check_bounds(ids, 0, vocab_size, name, "vocab_size")
 
 
-def check_mask(mask: Tensor, shape: tuple[int, ...], name: str = "mask") -> None:
-    """Raise unless `mask` is bool (True = may look) and broadcasts to `shape`.
+def check_bounds(ids: Tensor, low: int, high: int, name: str, high_name: str) -> None:
+    """Raise ValueError unless every number of a CPU tensor is in [low, high)."""
+    least, most = (extreme.item() for extreme in ids.aminmax())
+    if least < low or most >= high:
+        stray = least if least < low else most
+        raise ValueError(f"{name} must be in [{low}, {high_name}={high}), got {stray}")
 
-    TypeError for another type or dtype, ValueError for a shape that does not fit.
+
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether a tensor of this shape, with at most as many axes, broadcasts to `to`."""
+    pairs = zip(shape, to[len(to) - len(shape) :], strict=True)
+    return all(have in (1, want) for have, want in pairs)
+
+
+def check_mask(mask: object, shape: tuple[int, ...], name: str = "mask") -> None:
+    """Raise unless `mask` is bool (True = may look) and says who looks at whom.
+
+    It has the axes "q k", or as many axes as the scores, whose `shape` is given, and
+    broadcasts to them.
     """
     if not isinstance(mask, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(mask).__name__}")
+        raise TypeError(f"{name} must be a torch.Tensor, got {shown(mask)}")
     if mask.dtype != torch.bool:
         raise TypeError(f"{name} must be bool (True = may look), got {mask.dtype}")
-    pairs = zip(mask.shape[::-1], shape[::-1], strict=False)
-    if mask.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
-        wanted = f"(batch, heads, query, key) = {tuple(shape)}"
-        raise ValueError(f"{name} must broadcast to {wanted}, got {tuple(mask.shape)}")
+    fits = mask.ndim in (2, len(shape)) and broadcasts(mask.shape, shape)
+    if not fits:
+        axes = "(batch, heads, query, key)" if len(shape) == 4 else "the scores"
+        wanted = f"(query, key) or broadcast to {axes} = {tuple(shape)}"
+        raise ValueError(f"{name} must have shape {wanted}, got {tuple(mask.shape)}")
+
+
+def check_room(max_length: int, start: int, length: int) -> None:
+    """Raise unless `length` positions from `start` on are below max_length."""
+    check_integer(0, start=start)
+    if start + length > max_length:
+        raise ValueError(
+            f"sequence too long: it ends at position {start + length - 1}, but "
+            f"max_length={max_length}"
+        )

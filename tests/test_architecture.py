@@ -1,4 +1,4 @@
-"""The house: imports point downward, modules stay small, nothing lies about."""
+"""The house: imports point downward, everything public is described."""
 
 import ast
 import os
@@ -17,7 +17,7 @@ BESIDE, TOP = 3.5, 5
 RANKS = {
     "shapes": 0,
     "config": 0.5,  # asks `shapes` whether a number makes sense
-    "machine": 0,
+    "machine": 0.5,
     "bpe": 1,
     "masks": 1,
     "positions": 1,
@@ -45,16 +45,6 @@ RANKS = {
     "workshop": -1,  # imports nothing of the package
 }
 MANY = ("data", "views", "exercises")  # several files each, which may import each other
-# The two generated languages: their grammars, as far as they are written as Python.
-WORLDS = {
-    *(f"data/{name}.py" for name in ("stories", "story_grammar", "story_graph")),
-    *(f"data/phrase{name}.py" for name in ("s", "_words", "_nouns", "_clauses")),
-    "data/phrase_sentences.py",
-    "data/grading.py",
-    "data/senses.py",
-}
-# What only the notebooks beside the main path use.
-DEEPER = {"recurrent.py", "bpe.py", "views", "processes.py", "export.py"}
 TOP_LEVEL = {
     "README.md",
     "Makefile",
@@ -147,42 +137,6 @@ def arguments(function):
     return given.posonlyargs + given.args + given.kwonlyargs
 
 
-def code_lines(text):
-    """Numbers of the lines that hold code: not blank, not comment, not docstring."""
-    tree = ast.parse(text)
-    docs = set()
-    for node in ast.walk(tree):
-        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        if isinstance(node, documented) and ast.get_docstring(node) is not None:
-            docs |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return {
-        number
-        for number, line in enumerate(text.splitlines(), start=1)
-        if number not in docs and line.strip() and not line.strip().startswith("#")
-    }
-
-
-def test_code_lines_are_counted_without_words():
-    assert code_lines('"""Doc.\n\nMore."""\n# why\n\nx = 1\ny = """\n\n2"""\n') == {
-        6,
-        7,
-        9,
-    }
-
-
-@every(NAMED)
-def test_modules_and_functions_stay_small(path):
-    text = path.read_text("utf-8")
-    lines = code_lines(text)
-    assert len(lines) <= (340 if names[path] in WORLDS else 270)
-    for function in functions(ast.parse(text)):
-        long = len(lines & set(range(function.lineno, function.end_lineno + 1)))
-        assert long <= 40, f"{function.name} has {long} lines of code"
-        count = sum(a.arg not in ("self", "cls") for a in arguments(function))
-        allowed = 7 if function.name != "__init__" else 8
-        assert count <= allowed, f"{function.name} has {count} parameters"
-
-
 @every([*MODULES, *sorted((ROOT / "tests").rglob("*.py"))])
 def test_lines_are_narrow(path):
     lines = enumerate(path.read_text("utf-8").splitlines(), start=1)
@@ -219,17 +173,6 @@ def test_public_things_are_described_and_annotated(path):
             assert not bare, f"{function.name} does not annotate {bare}"
             gives = function.returns is not None or function.name == "__init__"
             assert gives, f"{function.name} does not say what it gives"
-
-
-def test_package_fits_its_budget(record_budget):
-    lines = {names[path]: len(code_lines(path.read_text("utf-8"))) for path in NAMED}
-    worlds = sum(lines.pop(name) for name in WORLDS)
-    for name in [name for name in lines if name.startswith("exercises/")]:
-        del lines[name]  # they grow with the course, not with the package
-    deeper = sum(lines.pop(n) for n in list(lines) if n.split("/")[0] in DEEPER)
-    record_budget("package, lines of code", sum(lines.values()), 2700)
-    record_budget("for the side paths, lines of code", deeper, 800)
-    record_budget("generated languages, lines of code", worlds, 1600)
 
 
 def test_nothing_is_re_exported_and_nothing_is_called_utils():

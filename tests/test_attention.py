@@ -6,6 +6,7 @@ from torch.nn import functional as F
 from twins import torch_attention
 
 from course_utils.attention import (
+    Attend,
     GroupedQueryAttention,
     KeyValueCache,
     MultiHeadAttention,
@@ -170,7 +171,7 @@ def test_cached_attention_equals_uncached():
     for start, stop in ((0, 2), (2, 3), (3, KEYS)):
         rotary = cos[start:stop], sin[start:stop]
         mask = causal_mask(stop - start, stop)
-        parts.append(layer(x[:, start:stop], rotary, mask, cache))
+        parts.append(layer(x[:, start:stop], rotary, mask, cache=cache))
     torch.testing.assert_close(torch.cat(parts, 1), whole)
     assert cache.length == KEYS
 
@@ -186,3 +187,57 @@ def test_masks_hide_keys_and_combine_by_and():
                 assert both[row, 0, query, key] == allowed
     assert combine_masks(None, None) is None
     assert causal_mask(2, 4).tolist() == [[True] * 3 + [False], [True] * 4]
+
+
+@pytest.mark.parametrize("queries, keys", [(5, 5), (1, 5), (3, 5)])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_causal_equals_the_causal_mask(queries, keys, masked, biased):
+    generator = torch.Generator().manual_seed(0)
+    q = torch.randn(BATCH, HEADS, queries, 8, generator=generator)
+    k, v = torch.randn(2, BATCH, HEADS, keys, 8, generator=generator)
+    mask = torch.rand(BATCH, 1, queries, keys, generator=generator) < 0.7
+    mask = mask if masked else None
+    bias = alibi_bias(HEADS, queries, keys) if biased else None
+    both = combine_masks(causal_mask(queries, keys), mask)
+    expected = attend(q, k, v, both, bias=bias)
+    torch.testing.assert_close(attend(q, k, v, mask, causal=True, bias=bias), expected)
+    layer = Attend()
+    layer.explicit = True
+    explicit = layer(q, k, v, mask, causal=True, bias=bias)
+    torch.testing.assert_close(explicit, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("bias_dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_recording_runs_wherever_the_layer_runs(dtype, bias_dtype):
+    """B4: a bias of another type than the layer raised, but only while recording."""
+    torch.manual_seed(0)
+    layer, x = MultiHeadAttention(16, 2).to(dtype), torch.randn(1, 3, 16).to(dtype)
+    bias = alibi_bias(2, 3, 3, dtype=bias_dtype)
+    with record(layer) as seen:
+        recorded = layer(x, bias=bias)
+    assert seen.weights()[""].dtype == dtype
+    torch.testing.assert_close(recorded, layer(x, bias=bias), atol=0.02, rtol=0.02)
+    with torch.autocast("cpu", torch.bfloat16), record(layer):
+        layer(x.float() if dtype == torch.float32 else x, bias=bias)
+
+
+def test_a_mask_says_who_looks_at_whom():
+    """B11: a mask of keys alone, or "b q k" where b = h, meant something else."""
+    q = torch.randn(2, 2, 3, 8)
+    of_keys = torch.tensor([True, False, True])
+    of_rows = torch.ones(2, 3, 3, dtype=torch.bool)
+    for mask in (of_keys, of_rows):
+        for call in (
+            lambda m: attend(q, q, q, m),
+            lambda m: attention_weights(q @ q.mT, m),
+            lambda m: MultiHeadAttention(16, 2)(torch.zeros(2, 3, 16), mask=m),
+        ):
+            with pytest.raises(
+                ValueError, match=r"mask must have shape \(query, key\)"
+            ):
+                call(mask)
+    assert attention_weights(torch.zeros(2, 3, 3), of_rows).shape == (2, 3, 3)
+    for fits in (of_rows[0], of_rows[:, None], of_rows[None, :1]):
+        assert attend(q, q, q, fits).shape == q.shape

@@ -32,7 +32,14 @@ def same(ours, theirs, leaves):
 @pytest.mark.parametrize("seed", range(2))
 def test_encoder_block_equals_pytorchs(norm, activation, seed):
     torch.manual_seed(seed)
-    config = StackConfig(12 * (seed + 1), 3, 1, 20, norm=norm, activation=activation)
+    config = StackConfig(
+        d_model=12 * (seed + 1),
+        num_heads=3,
+        num_layers=1,
+        d_ff=20,
+        norm=norm,
+        activation=activation,
+    )
     block = EncoderBlock(config).double()
     layer = torch_encoder_layer(block, config)
     x = torch.randn(BATCH, SOURCES, config.d_model).double().requires_grad_()
@@ -48,7 +55,9 @@ def test_encoder_block_equals_pytorchs(norm, activation, seed):
 @pytest.mark.parametrize("norm, activation", STYLES)
 def test_decoder_block_equals_pytorchs(norm, activation):
     torch.manual_seed(0)
-    config = StackConfig(24, 4, 1, 20, norm=norm, activation=activation)
+    config = StackConfig(
+        d_model=24, num_heads=4, num_layers=1, d_ff=20, norm=norm, activation=activation
+    )
     block = DecoderBlock(config).double()
     layer = torch_decoder_layer(block, config)
     x = torch.randn(BATCH, TARGETS, 24).double().requires_grad_()
@@ -64,9 +73,15 @@ def test_decoder_block_equals_pytorchs(norm, activation):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_translator_equals_nn_transformer(norm):
     torch.manual_seed(0)
-    stack = StackConfig(24, 4, 2, 32, norm=norm, positions="none")
+    stack = StackConfig(
+        d_model=24, num_heads=4, num_layers=2, d_ff=32, norm=norm, positions="none"
+    )
     encoder = dataclasses.replace(stack, num_layers=3)
-    ours = EncoderDecoder(EncoderDecoderConfig(11, 13, encoder, stack)).double()
+    ours = EncoderDecoder(
+        EncoderDecoderConfig(
+            source_vocab_size=11, target_vocab_size=13, encoder=encoder, decoder=stack
+        )
+    ).double()
     theirs = nn.Transformer(
         24, 4, 3, 2, 32, 0.0, batch_first=True, norm_first=norm == "pre"
     ).double()
@@ -96,16 +111,18 @@ def test_translator_equals_nn_transformer(norm):
 
 
 def test_a_block_without_weights_passes_the_stream_through():
-    block = EncoderBlock(StackConfig(8, 2, 1, 16))
-    for layer in (block.attention.to_output, block.feedforward.narrow):
+    block = EncoderBlock(StackConfig(d_model=8, num_heads=2, num_layers=1, d_ff=16))
+    for layer in (block.attention.to_output, block.feedforward.down):
         nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
     x = torch.randn(2, 3, 8)
     assert torch.equal(block(x), x)
 
 
 def test_dropout_is_on_the_branch_never_on_the_stream():
-    block = EncoderBlock(StackConfig(8, 2, 1, 16, dropout=0.9)).train()
-    for layer in (block.attention.to_output, block.feedforward.narrow):
+    block = EncoderBlock(
+        StackConfig(d_model=8, num_heads=2, num_layers=1, d_ff=16, dropout=0.9)
+    ).train()
+    for layer in (block.attention.to_output, block.feedforward.down):
         nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
     x = torch.randn(2, 3, 8)
     assert torch.equal(block(x), x)

@@ -1,7 +1,10 @@
 """Whole models: equal to transformers' LLaMA, and to themselves in other orders."""
 
+import copy
+
 import pytest
 import torch
+from torch.nn import functional as F
 from twins import llama_twin
 
 from course_utils.config import (
@@ -10,20 +13,54 @@ from course_utils.config import (
     LlamaConfig,
     StackConfig,
 )
+from course_utils.diagnostics import leaks_future
+from course_utils.masks import causal_mask, padding_mask
 from course_utils.models import DecoderLM, Encoder, EncoderDecoder, LlamaLM
+from course_utils.positions import rotary_table, sinusoidal_positions
 from course_utils.recording import record
 
 VOCAB, BATCH, LENGTH = 31, 2, 9
-STACK = StackConfig(24, 4, 3, 40, max_length=16)
+STACK = StackConfig(d_model=24, num_heads=4, num_layers=3, d_ff=40, max_length=16)
 
 
 def decoders():
-    gpt = StackConfig(24, 4, 3, 40, 16, activation="gelu", positions="learned")
+    gpt = StackConfig(
+        d_model=24,
+        num_heads=4,
+        num_layers=3,
+        d_ff=40,
+        max_length=16,
+        activation="gelu",
+        positions="learned",
+    )
     return {
-        "gpt": DecoderLM(DecoderConfig(VOCAB, gpt)),
-        "gpt-untied": DecoderLM(DecoderConfig(VOCAB, STACK, tied=False)),
-        "llama": LlamaLM(LlamaConfig(VOCAB, 24, 4, 2, 3, 40, 16)),
-        "llama-untied": LlamaLM(LlamaConfig(VOCAB, 24, 4, 1, 2, 40, 16, tied=False)),
+        "gpt": DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=gpt)),
+        "gpt-untied": DecoderLM(
+            DecoderConfig(vocab_size=VOCAB, stack=STACK, tied=False)
+        ),
+        "llama": LlamaLM(
+            LlamaConfig(
+                vocab_size=VOCAB,
+                d_model=24,
+                num_heads=4,
+                num_kv_heads=2,
+                num_layers=3,
+                d_ff=40,
+                max_length=16,
+            )
+        ),
+        "llama-untied": LlamaLM(
+            LlamaConfig(
+                vocab_size=VOCAB,
+                d_model=24,
+                num_heads=4,
+                num_kv_heads=1,
+                num_layers=2,
+                d_ff=40,
+                max_length=16,
+                tied=False,
+            )
+        ),
     }
 
 
@@ -42,7 +79,16 @@ def some_ids(low=0):
 def test_llama_equals_transformers_forward_and_gradients(num_kv_heads, tied):
     torch.manual_seed(num_kv_heads)
     config = LlamaConfig(
-        VOCAB, 24, 4, num_kv_heads, 2, 40, 16, rope_base=500.0, norm_eps=1e-3, tied=tied
+        vocab_size=VOCAB,
+        d_model=24,
+        num_heads=4,
+        num_kv_heads=num_kv_heads,
+        num_layers=2,
+        d_ff=40,
+        max_length=16,
+        rope_base=500.0,
+        norm_eps=1e-3,
+        tied=tied,
     )
     ours = LlamaLM(config).eval()
     for weight in ours.parameters():
@@ -85,15 +131,88 @@ def test_cached_equals_uncached(decoder, pieces):
     assert cache.length == LENGTH
 
 
-def test_a_mask_replaces_the_causal_one(decoder):
+def test_a_mask_only_ever_restricts(decoder):
+    """Before, a padding mask handed to a decoder switched causality off."""
     ids = some_ids()
     everything = torch.ones(LENGTH, LENGTH, dtype=torch.bool)
+    torch.testing.assert_close(decoder(ids, everything), decoder(ids))
+    causal = causal_mask(LENGTH)
+    torch.testing.assert_close(decoder(ids, causal), decoder(ids))
+    padded = ids.clone()
+    padded[0, -2:] = 0
+    for mask in (everything, padding_mask(padded, 0), causal.tril(-1) | everything):
+        assert not leaks_future(lambda x, m=mask: decoder(x, m), ids, VOCAB)
+    without_first = everything.clone()
+    without_first[1:, 0] = False
     changed = ids.clone()
-    changed[:, -1] = (changed[:, -1] + 1) % VOCAB
-    assert torch.equal(decoder(ids)[:, 0], decoder(changed)[:, 0])
-    assert not torch.equal(
-        decoder(ids, everything)[:, 0], decoder(changed, everything)[:, 0]
-    )
+    changed[:, 0] = (changed[:, 0] + 1) % VOCAB
+    last = decoder(ids, without_first)[:, -1]
+    torch.testing.assert_close(decoder(changed, without_first)[:, -1], last)
+    assert not torch.allclose(decoder(changed)[:, -1], decoder(ids)[:, -1])
+
+
+def test_who_wants_no_causality_says_so(decoder):
+    ids = some_ids()
+    assert leaks_future(lambda x: decoder(x, causal=False), ids, VOCAB)
+    causal = decoder(ids, causal_mask(LENGTH), causal=False)
+    torch.testing.assert_close(causal, decoder(ids))
+
+
+def test_a_mask_restricts_with_a_cache_too(decoder):
+    ids, cache = some_ids(), decoder.new_cache()
+    mask = torch.rand(BATCH, 1, LENGTH, LENGTH) < 0.6
+    at_once = decoder(ids, mask)
+    first = decoder(ids[:, :4], mask[:, :, :4, :4], cache)
+    rest = decoder(ids[:, 4:], mask[:, :, 4:], cache)
+    torch.testing.assert_close(torch.cat([first, rest], 1), at_once)
+
+
+def test_purely_causal_attention_says_so_to_the_kernel(decoder, monkeypatch):
+    """A mask tensor would keep CUDA from its flash kernel."""
+    asked, kernel = [], F.scaled_dot_product_attention
+
+    def heard(queries, keys, values, mask=None, **options):
+        asked.append((mask, options.get("is_causal", False)))
+        return kernel(queries, keys, values, mask, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", heard)
+    ids, cache = some_ids(), decoder.new_cache()
+    decoder(ids)
+    assert asked and all(mask is None and causal for mask, causal in asked)
+    asked.clear()
+    decoder(ids[:, :5], cache=cache)
+    decoder(ids[:, 5:6], cache=cache)  # a single query may look at every key
+    assert all(mask is None for mask, _ in asked)
+
+
+@pytest.mark.parametrize("low", [torch.bfloat16, torch.float16])
+def test_tables_of_positions_are_not_rounded_twice(low):
+    """A model cast to 16 bits and back computed with rounded tables before."""
+    ids = some_ids()
+    for model in [*decoders().values(), Encoder(VOCAB, STACK)]:
+        model.eval()
+        reference = copy.deepcopy(model)
+        model.to(low).float()
+        for table, exact in zip(model.buffers(), reference.buffers(), strict=True):
+            assert table.dtype == torch.float32 and torch.equal(table, exact)
+        reference.load_state_dict(model.state_dict())  # their weights were rounded
+        assert torch.equal(model(ids), reference(ids))
+    narrow = LlamaLM(LlamaConfig(vocab_size=VOCAB, d_model=24, num_heads=4)).to(low)
+    assert narrow.rotary.cos.dtype == low
+    assert narrow.double().rotary.cos.dtype == torch.float64
+    exact, _ = rotary_table(256, 6, dtype=torch.float64)
+    assert torch.equal(narrow.rotary.cos, exact)
+
+
+def test_tables_are_made_anew_when_a_model_leaves_the_meta_device():
+    with torch.device("meta"):
+        model = LlamaLM(LlamaConfig(vocab_size=VOCAB, d_model=24, num_heads=4))
+        encoder = Encoder(VOCAB, STACK)
+    model.to_empty(device="cpu")
+    assert torch.equal(model.rotary.cos, rotary_table(256, 6)[0])
+    encoder.to_empty(device="cpu")
+    table = encoder.embedding.positions.table
+    assert torch.equal(table, sinusoidal_positions(STACK.max_length, 24))
 
 
 def test_tied_weights_are_one_tensor_and_differ_otherwise():
@@ -104,10 +223,16 @@ def test_tied_weights_are_one_tensor_and_differ_otherwise():
 
 
 def translator(**options):
-    encoder = StackConfig(20, 2, 3, 30, max_length=16)
+    encoder = StackConfig(d_model=20, num_heads=2, num_layers=3, d_ff=30, max_length=16)
     return (
         EncoderDecoder(
-            EncoderDecoderConfig(VOCAB, VOCAB + 4, encoder, STACK, **options)
+            EncoderDecoderConfig(
+                source_vocab_size=VOCAB,
+                target_vocab_size=VOCAB + 4,
+                encoder=encoder,
+                decoder=STACK,
+                **options,
+            )
         )
         .double()
         .eval()
@@ -133,7 +258,13 @@ def test_padding_changes_nothing():
 
 
 def test_shared_weights_are_one_matrix():
-    config = EncoderDecoderConfig(VOCAB, VOCAB, STACK, STACK, share_weights=True)
+    config = EncoderDecoderConfig(
+        source_vocab_size=VOCAB,
+        target_vocab_size=VOCAB,
+        encoder=STACK,
+        decoder=STACK,
+        share_weights=True,
+    )
     model = EncoderDecoder(config)
     table = model.embedding.tokens.weight
     assert model.head.weight is table and model.encoder.embedding.tokens.weight is table
@@ -163,7 +294,7 @@ def test_recording_leaves_no_trace_even_after_an_error(decoder):
             raise RuntimeError("stop")
     assert not any(module._forward_hooks for module in decoder.modules())
     assert torch.equal(decoder(ids), before)
-    with pytest.raises(KeyError, match="no module named 'blocks.9'"):
+    with pytest.raises(KeyError, match="no module 'blocks.9' ran while recording"):
         seen["blocks.9"]
 
 

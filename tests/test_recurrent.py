@@ -164,14 +164,17 @@ def test_attention_alone_takes_any_length_and_no_mask():
 @pytest.mark.parametrize(
     "make, words",
     [
-        (lambda: RecurrentSeq2Seq(9, 7, score="scaled"), "score dot, general 'scaled'"),
-        (lambda: RecurrentSeq2Seq(9, 7, cell="lstm"), "cell rnn, gru 'lstm'"),
-        (lambda: RecurrentSeq2Seq(9, 7, 0), "d_model at least 1 got 0"),
-        (lambda: RecurrentSeq2Seq(9, 7, pad_id=8), "pad_id both got 8"),
-        (lambda: ScoredAttend(8, "cosines"), "score cosine 'cosines'"),
+        (
+            lambda: RecurrentSeq2Seq(9, 7, score="scaled"),
+            "score 'dot' 'general' 'scaled'",
+        ),
+        (lambda: RecurrentSeq2Seq(9, 7, cell="lstm"), "cell 'rnn' 'gru' 'lstm'"),
+        (lambda: RecurrentSeq2Seq(9, 7, 0), "d_model >= 1 got 0"),
+        (lambda: RecurrentSeq2Seq(9, 7, pad_id=8), "pad_id target_vocab_size=7 got 8"),
+        (lambda: ScoredAttend(8, "cosines"), "score 'cosine' 'cosines'"),
     ],
 )
-def test_nonsense_is_refused_at_birth(make, words):
+def test_nonsense_is_refused_on_construction(make, words):
     with pytest.raises(ValueError) as error:
         make()
     assert all(word in str(error.value) for word in words.split())
@@ -180,9 +183,9 @@ def test_nonsense_is_refused_at_birth(make, words):
 @pytest.mark.parametrize(
     "source, words",
     [
-        ([[0, 3, 4]], "source pad_id=0 end"),
-        ([[3, 0, 4]], "source pad_id=0 end"),
-        ([[3, 4, 5], [0, 0, 0]], "source begin pad_id=0"),
+        ([[0, 3, 4]], "source begin token row 0"),
+        ([[3, 0, 4]], "source pad_id=0 end row 0"),
+        ([[3, 4, 5], [0, 0, 0]], "source begin token row 1"),
         ([[3, READS]], "source vocab_size 13"),
     ],
 )
@@ -195,7 +198,7 @@ def test_a_source_that_cannot_be_read_is_refused(source, words):
 def test_rows_and_targets_are_checked():
     source, target = pair()
     plain = inspect.unwrap(RecurrentSeq2Seq.forward)  # without executed annotations
-    with pytest.raises(ValueError, match="same number of rows, got 2 and 1"):
+    with pytest.raises(ValueError, match="batch size must be equal, got 2 and 1"):
         plain(model(), source, target[:1])
-    with pytest.raises(ValueError, match="target must lie between"):
+    with pytest.raises(ValueError, match="target must be in"):
         model()(source, target + WRITES)

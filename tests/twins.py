@@ -30,8 +30,8 @@ def torch_attention(ours, d_model, d_memory, num_heads, bias=True):
 
 def _fill(block, layer, residuals):
     layer.self_attn = _attention_like(block.attention, layer.self_attn)
-    copy_linear(block.feedforward.widen, layer.linear1)
-    copy_linear(block.feedforward.narrow, layer.linear2)
+    copy_linear(block.feedforward.up, layer.linear1)
+    copy_linear(block.feedforward.down, layer.linear2)
     for i, residual in enumerate(residuals, start=1):
         getattr(layer, f"norm{i}").load_state_dict(residual.norm.state_dict())
 
