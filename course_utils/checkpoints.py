@@ -1,4 +1,4 @@
-"""Keep the state of a run on disk so that a kill at any moment breaks nothing.
+"""Save and load the state of a run; a kill at any moment leaves no damaged checkpoint.
 
 Knows folders, modules, optimizers and the processes that share them. Knows nothing of
 losses or batches.
@@ -31,8 +31,8 @@ def save_checkpoint(
     parts: the model and its optimizers, whole or sharded. All processes call this, and
     each writes its share of the tensors (`torch.distributed.checkpoint`).
     notes: what JSON can hold, with an "identity".
-    All goes to a temporary folder, is forced to disk, and renamed into place: whatever
-    the moment of a kill, a folder with a final name is complete.
+    Everything is written to a temporary folder, flushed to disk and renamed into place:
+    whatever the moment of a kill, a folder with a final name is complete.
     """
     final = folder / f"step-{step:07d}"
     temporary = final.with_suffix(".tmp")
@@ -62,15 +62,15 @@ def list_checkpoints(folder: Path) -> list[Path]:
 def load_checkpoint(
     folder: Path, parts: Parts, identity: dict[str, str], processes: Processes
 ) -> dict | None:
-    """Set model and optimizers to the newest state in `folder`; gives its notes.
+    """Set model and optimizers to the newest state in `folder`; return its notes.
 
-    None when there is none yet; what a kill left is cleared away. The number of
+    None when there is none yet. Unfinished checkpoints are removed. The number of
     processes may be another one than when it was written.
     Raises ValueError when the state is of a run with another identity, when it cannot
     be read, or when `folder` is a file.
     """
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"checkpoints must name a folder, {folder} is a file")
+        raise ValueError(f"checkpoints must be a folder, but {folder} is a file")
     if processes.rank == 0:
         for leftover in folder.glob("step-*.tmp"):
             shutil.rmtree(leftover)
@@ -80,14 +80,25 @@ def load_checkpoint(
     newest = found[-1]
     try:
         notes = json.loads((newest / NOTES).read_text("utf-8"))
-        dcp.FileSystemReader(newest).read_metadata()
+        stored = dcp.FileSystemReader(newest).read_metadata().state_dict_metadata
     except Exception as error:
         raise _damaged(newest, error) from error
     saved = notes["identity"]
     for name in identity | saved:
-        if (there := saved.get(name)) != (here := identity.get(name)):
-            other = f"another run: {name} is {there} there and {here} here"
-            raise ValueError(f"checkpoint {newest} belongs to {other}")
+        there, here = saved.get(name), identity.get(name)
+        if there != here:
+            raise ValueError(
+                f"checkpoint {newest} is of another run: {name} is {there} in the "
+                f"checkpoint and {here} in this run"
+            )
+    for name, tensor in parts[0].state_dict().items():
+        there = getattr(stored.get(f"model_state_dict.{name}"), "size", None)
+        if there != tensor.shape:
+            there = "missing" if there is None else tuple(there)
+            raise ValueError(
+                f"checkpoint {newest} does not fit the model: {name} is {there} in the "
+                f"checkpoint and {tuple(tensor.shape)} in the model"
+            )
     for optimizer in parts[1]:
         optimizer.zero_grad()  # with gradients there, no moments would be laid out
     tensors = _tensors(parts)
@@ -108,7 +119,7 @@ def _tensors(parts: Parts) -> dict[str, dict]:
 
 
 def _damaged(path: Path, error: BaseException) -> ValueError:
-    reason = f"cannot be read ({type(error).__name__})"
     return ValueError(
-        f"checkpoint {path} {reason}; delete it to go on from the one before"
+        f"checkpoint {path} cannot be read ({type(error).__name__}): delete it to "
+        "resume from the previous one"
     )

@@ -14,7 +14,20 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.shapes import check_above, check_between, check_ids, check_positive
+from course_utils.shapes import (
+    check_callable,
+    check_floating,
+    check_greater,
+    check_ids,
+    check_index,
+    check_integer,
+    check_positive,
+    check_range,
+    check_tensor,
+    check_type,
+    shown,
+    values_are_at_hand,
+)
 
 Step = Callable[[Tensor], Tensor]
 
@@ -30,17 +43,25 @@ def next_token_probabilities(
     temperature divides the scores. top_k keeps the k most likely tokens (Fan et al.
     2018, section 5.4), then top_p the fewest whose probability reaches top_p, the token
     that crosses the line included (Holtzman et al. 2020, section 3.1).
-    Raises ValueError for a temperature that is not above 0, a top_k outside 1 … v, a
-    top_p outside (0, 1].
+
+    Raises TypeError or ValueError for scores that are not floating point "b v" or have
+    a row without a finite highest score, a temperature that is not > 0 (or so small
+    that a scaled score is infinite), a top_k outside [1, v], a top_p outside (0, 1].
     """
-    check_above(0, temperature=temperature)
-    if top_k is not None:
-        check_between(1, scores.shape[-1], top_k=top_k)
-    if top_p is not None:
-        check_above(0, top_p=top_p)
-        check_between(0, 1, top_p=top_p)
+    check_tensor("scores", scores, ("batch", "vocab_size"))
+    check_floating(scores=scores)
+    _check_choice(temperature, top_k, top_p, scores.shape[1])
+    _check_finite(scores, "scores")
+    return _probabilities(scores, temperature, top_k, top_p)
+
+
+def _probabilities(
+    scores: Tensor, temperature: float, top_k: int | None, top_p: float | None
+) -> Tensor:
+    """`next_token_probabilities` without its checks."""
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    probabilities = F.softmax(scores / temperature, dim=-1)
+    scores = (scores - scores.amax(-1, keepdim=True)) / temperature
+    probabilities = F.softmax(scores, dim=-1)
     ranked, tokens = probabilities.sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
         ranked[:, top_k:] = 0
@@ -50,6 +71,19 @@ def next_token_probabilities(
         ranked = ranked.masked_fill(before >= top_p, 0)
     kept = torch.zeros_like(probabilities).scatter(-1, tokens, ranked)
     return kept / kept.sum(-1, keepdim=True)
+
+
+def _check_choice(
+    temperature: float, top_k: int | None, top_p: float | None, vocab_size: int | None
+) -> None:
+    check_greater(0, temperature=temperature)
+    if top_k is not None:
+        check_positive(top_k=top_k)
+        if vocab_size is not None and top_k > vocab_size:
+            raise ValueError(f"top_k={top_k} exceeds the vocabulary of {vocab_size}")
+    if top_p is not None:
+        check_greater(0, top_p=top_p)
+        check_range(0, 1, top_p=top_p)
 
 
 def greedy(
@@ -63,7 +97,9 @@ def greedy(
 
     Returns prompt and new tokens. A row ends with its first new stop_id and is filled
     up with pad_id while others go on, so several rows with a stop_id need a pad_id.
-    Raises ValueError or TypeError for an unusable prompt or scores.
+
+    Raises TypeError or ValueError for a prompt that is not int64 "b t", a stop_id or
+    pad_id outside the vocabulary, or unusable scores.
     """
 
     def best(scores: Tensor) -> Tensor:
@@ -77,19 +113,27 @@ def sample(
     prompt: Int64[Tensor, "b t"],
     max_new_tokens: int,
     *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
     stop_id: int | None = None,
     pad_id: int | None = None,
     generator: torch.Generator | None = None,
-    **choice: int | float | None,
 ) -> Int64[Tensor, "b n"]:
     """Append a token drawn from `next_token_probabilities`, again and again.
 
-    choice: temperature, top_k and top_p, as there. Stopping and padding as in
-    `greedy`. The same generator state gives the same text.
+    temperature, top_k and top_p as there; stopping, padding and errors as in `greedy`.
+    The same generator state gives the same text. Tokens are drawn on the device of the
+    generator, so a CPU generator serves a model on any device.
     """
+    _check_choice(temperature, top_k, top_p, None)
+    if generator is not None:
+        check_type(torch.Generator, generator=generator)
 
     def draw(scores: Tensor) -> Tensor:
-        chances = next_token_probabilities(scores, **choice)
+        if top_k is not None:
+            _check_choice(temperature, top_k, top_p, scores.shape[1])
+        chances = _probabilities(scores, temperature, top_k, top_p)
         if generator is not None:
             chances = chances.to(generator.device)
         return torch.multinomial(chances, 1, generator=generator)[:, 0]
@@ -100,9 +144,18 @@ def sample(
 def length_rule(length: int, length_penalty: float) -> float:
     """What the log-probability of `length` tokens is divided by.
 
-    Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty.
+    Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty. Raises TypeError
+    or ValueError unless length is an integer >= 1 and length_penalty finite and >= 0.
     """
+    check_positive(length=length)
+    _check_penalty(length_penalty)
     return ((5 + length) / 6) ** length_penalty
+
+
+def _check_penalty(length_penalty: float) -> None:
+    check_range(0, math.inf, length_penalty=length_penalty)
+    if length_penalty == math.inf:
+        raise ValueError("length_penalty must be finite, got inf")
 
 
 @torch.no_grad()
@@ -121,19 +174,27 @@ def beam_search(
     Best is the log-probability of the new tokens (stop_id counted) over `length_rule`;
     a text cut off at max_new_tokens competes too. One beam is greedy; as many beams as
     there are texts is exhaustive. `step` is called with b * beams rows, those of one
-    prompt next to each other. Returns what `greedy` returns.
+    prompt next to each other. Sums are kept in the precision of the scores, at least
+    float32. Returns what `greedy` returns; raises as `greedy`, and for beams that are
+    not an integer >= 1 or a length_penalty that is not finite and >= 0.
     """
     check_positive(beams=beams)
-    check_between(0, math.inf, length_penalty=length_penalty)
-    _check_request(prompt, max_new_tokens, stop_id, pad_id)
+    _check_penalty(length_penalty)
+    check_integer(0, stop_id=stop_id)
+    _check_request(step, prompt, max_new_tokens, stop_id, pad_id)
     rows = len(prompt)
     ids = repeat(prompt, "b t -> (b w) t", w=beams)
-    live = prompt.new_full((rows, beams), -math.inf, dtype=torch.float64)
-    live[:, 0] = 0.0  # all beams of a prompt are still the same: count one
-    texts, values = list(prompt), live[:, 0] - math.inf  # the best finished so far
+    live = None  # log-probabilities "b w" of the beams that go on
+    texts = list(prompt)  # the best finished so far, and their values
     for length in range(1, max_new_tokens + 1):
-        chances = F.log_softmax(_scores(step, ids, stop_id).double(), dim=-1)
-        chances = rearrange(chances.to(live.device), "(b w) v -> b w v", b=rows)
+        scores = _scores(step, ids, stop_id, pad_id)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        chances = F.log_softmax(scores, dim=-1).to(prompt.device)
+        chances = rearrange(chances, "(b w) v -> b w v", b=rows)
+        if live is None:
+            live = chances.new_full((rows, beams), -math.inf)
+            live[:, 0] = 0.0  # all beams of a prompt are still the same: count one
+            values = chances.new_full((rows,), -math.inf)
         total = rearrange(live[:, :, None] + chances, "b w v -> b (w v)")
         live, picks = total.topk(beams, dim=1)
         parents, tokens = picks // chances.shape[2], picks % chances.shape[2]
@@ -159,25 +220,46 @@ class CachedStep:
 
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v". Serves
     one growing batch: raises ValueError when an earlier id or the number of rows
-    changes (a beam search does that), and for a model in training mode.
+    changes (a beam search does that), and for a model in training mode. On an
+    accelerator, where looking at ids would make the program wait, a changed id turns
+    the scores into NaN instead, which `greedy` and `sample` refuse.
     """
 
     def __init__(self, model: nn.Module):
         _check_eval(model)
-        self.model, self.cache = model, model.new_cache()
+        if not hasattr(model, "new_cache"):
+            raise TypeError(f"model must offer new_cache(), got {shown(model)}")
+        self.model = model
+        self.cache = model.new_cache()
         self.seen: Tensor | None = None
 
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
+        check_ids(ids, None)
         known = 0 if self.seen is None else self.seen.shape[1]
-        if known and not torch.equal(ids[:, :known], self.seen):
-            changed = "an earlier id or the number of rows changed"
-            raise ValueError(f"{changed}; make a new CachedStep for a new text")
+        changed = self._changed(ids, known)
         if ids.shape[1] == known:
             raise ValueError(f"ids must hold a new position, all {known} are known")
         new = ids[:, known:].to(_device(self.model))
-        logits, self.seen = self.model(new, cache=self.cache), ids
-        return logits[:, -1]
+        scores = self.model(new, cache=self.cache)[:, -1]
+        self.seen = ids.clone()  # the caller may write into its own
+        if changed is None:
+            return scores
+        return scores.masked_fill(changed.to(scores.device), math.nan)
+
+    def _changed(self, ids: Tensor, known: int) -> Tensor | None:
+        """Raise if known ids changed; on an accelerator tell so by a tensor."""
+        if not known:
+            return None
+        same_rows = len(ids) == len(self.seen) and ids.shape[1] >= known
+        if same_rows and not values_are_at_hand(ids):
+            return (ids[:, :known] != self.seen).any()
+        if not same_rows or not torch.equal(ids[:, :known], self.seen):
+            raise ValueError(
+                "ids must continue those of the last call, but an earlier id or the "
+                "number of rows changed: make a new CachedStep for a new text"
+            )
+        return None
 
 
 class TranslationStep:
@@ -185,21 +267,29 @@ class TranslationStep:
 
     The model offers encode(source) -> memory and decode(target, memory, source) ->
     logits "b t v". Each source row serves equally many neighboring rows of ids: one for
-    greedy and sample, `beams` for beam_search. Raises ValueError for another number.
+    greedy and sample, `beams` for beam_search. Raises ValueError for another number,
+    and for a model in training mode.
     """
 
     @torch.no_grad()
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
         _check_eval(model)
-        self.model, self.source = model, source.to(_device(model))
+        if not (hasattr(model, "encode") and hasattr(model, "decode")):
+            raise TypeError(f"model must offer encode and decode, got {shown(model)}")
+        check_ids(source, None, "source")
+        self.model = model
+        self.source = source.to(_device(model))
         self.memory = model.encode(self.source)
 
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
+        check_ids(ids, None)
         times, rest = divmod(len(ids), len(self.source))
         if rest or not times:
-            wanted = f"a multiple of the {len(self.source)} rows of source"
-            raise ValueError(f"ids must have {wanted}, got {len(ids)}")
+            rows = len(self.source)
+            raise ValueError(
+                f"ids must have a multiple of the {rows} rows of source, got {len(ids)}"
+            )
         memory = self.memory.repeat_interleave(times, dim=0)
         source = self.source.repeat_interleave(times, dim=0)
         return self.model.decode(ids.to(source.device), memory, source)[:, -1]
@@ -209,7 +299,8 @@ def _device(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def _check_eval(model: nn.Module) -> None:
+def _check_eval(model: object) -> None:
+    check_type(nn.Module, model=model)
     if model.training:
         raise ValueError("model must be in eval mode to decode: call model.eval()")
 
@@ -224,11 +315,11 @@ def _extend(
     pad_id: int | None,
 ) -> Tensor:
     """Append what `choose` picks from the scores until all rows stop or are full."""
-    _check_request(prompt, max_new_tokens, stop_id, pad_id)
+    _check_request(step, prompt, max_new_tokens, stop_id, pad_id)
     ids = prompt
     going = torch.ones(len(prompt), dtype=torch.bool, device=prompt.device)
     for _ in range(max_new_tokens):
-        new = choose(_scores(step, ids, stop_id)).to(ids.device)
+        new = choose(_scores(step, ids, stop_id, pad_id)).to(ids.device)
         if pad_id is not None:
             new = new.masked_fill(~going, pad_id)
         ids = torch.cat([ids, new[:, None]], dim=1)
@@ -239,26 +330,48 @@ def _extend(
     return ids
 
 
-def _scores(step: Step, ids: Tensor, stop_id: int | None) -> Tensor:
+def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) -> Tensor:
     """Call step, and raise unless it gives every row a token that can be chosen."""
     scores = step(ids)
-    if not isinstance(scores, Tensor) or scores.ndim != 2 or len(scores) != len(ids):
-        came = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores)
-        wanted = f"one row of scores per row of ids, shape ({len(ids)}, vocabulary)"
-        raise ValueError(f"step must return {wanted}, got {came}")
-    if stop_id is not None:
-        check_between(0, scores.shape[1] - 1, stop_id=stop_id)
-    highest = scores.amax(-1)
-    if not highest.isfinite().all():
-        came = f"at position {ids.shape[1]} it returned {highest.tolist()}"
-        raise ValueError(f"step must return a finite highest score per row, {came}")
+    if not isinstance(scores, Tensor):
+        raise TypeError(f"step must return a tensor, got {shown(scores)}")
+    if scores.ndim != 2 or len(scores) != len(ids):
+        raise ValueError(
+            f"step must return one row of scores per row of ids, ({len(ids)}, "
+            f"vocab_size), got shape {tuple(scores.shape)}"
+        )
+    check_floating(scores=scores)
+    for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
+        if id is not None:
+            check_index(scores.shape[1], "vocab_size", **{name: id})
+    _check_finite(scores, f"step, at position {ids.shape[1]},")
     return scores
 
 
+def _check_finite(scores: Tensor, name: str) -> None:
+    """Raise ValueError unless each row has a highest score, and it is finite."""
+    highest = scores.amax(-1)
+    if not highest.isfinite().all():
+        came = highest.tolist()
+        raise ValueError(
+            f"{name} must give each row a finite highest score, got {came}"
+        )
+
+
 def _check_request(
-    prompt: Tensor, max_new_tokens: int, stop_id: int | None, pad_id: int | None
+    step: Step,
+    prompt: Tensor,
+    max_new_tokens: int,
+    stop_id: int | None,
+    pad_id: int | None,
 ) -> None:
+    check_callable(step=step)
     check_positive(max_new_tokens=max_new_tokens)
     check_ids(prompt, None, "prompt")
+    for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
+        if id is not None:
+            check_integer(0, **{name: id})
     if stop_id is not None and pad_id is None and len(prompt) > 1:
-        raise ValueError(f"pad_id must be given for {len(prompt)} rows with a stop_id")
+        raise ValueError(
+            f"pad_id is needed for a prompt of {len(prompt)} rows with a stop_id"
+        )

@@ -1,7 +1,13 @@
-"""Questions to any model, answered by its behavior: by what moves when you touch.
+"""Black-box checks of a model: change an input, see which outputs change.
 
-Each takes the model, or one part of it, as a callable and says yes (the fault is there:
-True, or a list of names) or no. Knows nothing of how the model is built.
+Each takes the model, or one part of it, as a callable and returns True (or a list of
+names) if it has the fault. Knows nothing of how the model is built.
+
+A check that could not have found its fault raises ValueError instead of returning
+False: a wrong shape, one row where two are needed, outputs that differ when nothing was
+changed. Outputs count as changed when they differ by more than `tolerance` times the
+largest of them (times 1 if that is smaller); by default that is the rounding of the
+outputs' type, 1e-5 at least.
 """
 
 import math
@@ -12,63 +18,152 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.shapes import check_ids, check_whole
+from course_utils.shapes import (
+    check_callable,
+    check_floating,
+    check_greater,
+    check_ids,
+    check_integer,
+    check_same,
+    check_tensor,
+    check_type,
+    shown,
+)
 
 Logits = Callable[[Tensor], Tensor]
 Loss = Callable[[], Float[Tensor, ""]]
 OfTwo = Callable[[Tensor, Tensor], Tensor]
 
 
+# --- changing and comparing ----------------------------------------------------------
+
+
 def _other_ids(ids: Tensor, vocab_size: int, keep: Tensor) -> Tensor:
     """Another id everywhere but where `keep` is True; id 0 is never drawn."""
-    check_whole(3, vocab_size=vocab_size)  # for another id to try
+    check_integer(3, vocab_size=vocab_size)  # for another id to try
     draw = torch.Generator().manual_seed(0)
     shift = torch.randint(1, vocab_size - 1, ids.shape, generator=draw).to(ids.device)
     return torch.where(keep, ids, 1 + (ids - 1 + shift) % (vocab_size - 1))
 
 
-def _moves(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> bool:
-    """NaN counts as a move: nothing that turned into it has stayed the same."""
-    return not bool((before - after).abs().max() <= tolerance)
+def _moves(before: Tensor, after: Tensor, tolerance: float | None = None) -> bool:
+    """Do they differ by more than rounding? What turned into NaN has changed."""
+    if tolerance is None:
+        tolerance = max(1e-5, 4 * torch.finfo(before.dtype).eps)
+    scale = max(1.0, before.abs().max().item())
+    return not bool((before - after).abs().max() <= tolerance * scale)
+
+
+def _answer(name: str, outputs: Logits, *inputs: Tensor) -> Tensor:
+    """What `outputs` returns, one floating-point vector per entry of the last input."""
+    answer = outputs(*inputs)
+    leading = tuple(inputs[-1].shape)
+    if not isinstance(answer, Tensor):
+        raise TypeError(f"{name} must return a tensor, got {shown(answer)}")
+    if tuple(answer.shape[:-1]) != leading or answer.shape[-1] == 0:
+        wanted = ", ".join(map(str, leading))
+        raise ValueError(
+            f"{name} must return shape ({wanted}, width), got {tuple(answer.shape)}"
+        )
+    check_floating(**{name: answer})
+    return answer
+
+
+def _steady(name: str, outputs: Logits, *inputs: Tensor) -> Tensor:
+    """The answer, after a second call gave the same."""
+    answer = _answer(name, outputs, *inputs)
+    _check_steady(name, answer, _answer(name, outputs, *inputs))
+    return answer
+
+
+def _check_steady(name: str, first: Tensor, second: Tensor) -> None:
+    """Raise ValueError unless two answers to equal inputs are finite and equal."""
+    if not first.isfinite().all():
+        raise ValueError(f"{name} must return finite numbers, got NaN or infinity")
+    if _moves(first, second):
+        raise ValueError(
+            f"{name} returns other numbers for equal inputs: call model.eval() first, "
+            "or look for what is drawn at random"
+        )
+
+
+def _check_two_positions(ids: Tensor) -> None:
+    if ids.shape[1] < 2:
+        raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
+
+
+def _check_tolerance(tolerance: float | None) -> None:
+    if tolerance is not None:
+        check_greater(0, tolerance=tolerance)
+
+
+# --- inputs and outputs --------------------------------------------------------------
+
+
+@torch.no_grad()
+def changes_when_repeated(outputs: Callable[..., Tensor], *inputs: Tensor) -> bool:
+    """Do two calls with equal inputs differ? In eval mode they must not.
+
+    Dropout that does not listen to `model.eval()` is the usual reason.
+    Raises TypeError unless `outputs` is callable and returns a floating-point tensor.
+    """
+    check_callable(outputs=outputs)
+    first, second = outputs(*inputs), outputs(*inputs)
+    check_type(Tensor, outputs=first)
+    check_floating(outputs=first)
+    return _moves(first, second)
 
 
 @torch.no_grad()
 def leaks_future(
-    logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int, tolerance: float = 1e-5
+    logits: Logits,
+    ids: Int64[Tensor, "b t"],
+    vocab_size: int,
+    tolerance: float | None = None,
 ) -> bool:
     """Does a logit change when only *later* tokens change? A decoder's must not.
 
-    logits: ids "b t" -> "b t v". Every cut between two positions is tried, with the
-    model as it is: call model.eval() first, or dropout will look like a leak.
+    logits: ids "b t" -> "b t v". Every cut between two positions is tried.
 
-    Raises TypeError or ValueError for ids outside the vocabulary, and ValueError for
-    fewer than two positions.
+    Raises TypeError or ValueError for ids outside the vocabulary, fewer than two
+    positions, or logits of another shape or that differ between equal calls.
     """
+    check_callable(logits=logits)
     check_ids(ids, vocab_size)
-    if ids.shape[1] < 2:
-        raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
-    before = logits(ids)
+    _check_two_positions(ids)
+    _check_tolerance(tolerance)
+    before = _steady("logits", logits, ids)
     positions = torch.arange(ids.shape[1], device=ids.device)
     for cut in range(1, ids.shape[1]):
         changed = _other_ids(ids, vocab_size, (positions < cut).expand_as(ids))
-        if _moves(before[:, :cut], logits(changed)[:, :cut], tolerance):
+        after = _answer("logits", logits, changed)
+        if _moves(before[:, :cut], after[:, :cut], tolerance):
             return True
     return False
 
 
 @torch.no_grad()
 def sees_padding(
-    outputs: Logits, ids: Int64[Tensor, "b t"], pad_id: int, tolerance: float = 1e-5
+    outputs: Logits,
+    ids: Int64[Tensor, "b t"],
+    pad_id: int,
+    tolerance: float | None = None,
 ) -> bool:
     """Does an output at a real token change when three paddings are appended?
 
-    outputs: ids "b t" -> "b t ..."; ids without padding. Raises ValueError if ids
-    hold pad_id already.
+    outputs: ids "b t" -> "b t m". Raises TypeError or ValueError for ids that hold
+    pad_id already, or outputs of another shape or that differ between equal calls.
     """
+    check_callable(outputs=outputs)
+    check_ids(ids, None)
+    check_integer(0, pad_id=pad_id)
+    _check_tolerance(tolerance)
     if (ids == pad_id).any():
-        raise ValueError(f"ids must not hold pad_id={pad_id} yet: it is added here")
+        raise ValueError(f"ids must not hold pad_id={pad_id} yet: it is appended here")
     padded = torch.cat([ids, torch.full_like(ids[:, :1], pad_id).expand(-1, 3)], dim=1)
-    return _moves(outputs(ids), outputs(padded)[:, : ids.shape[1]], tolerance)
+    before = _steady("outputs", outputs, ids)
+    after = _answer("outputs", outputs, padded)
+    return _moves(before, after[:, : ids.shape[1]], tolerance)
 
 
 @torch.no_grad()
@@ -77,47 +172,87 @@ def ignores_source(
     source: Int64[Tensor, "b s"],
     target: Int64[Tensor, "b t"],
     vocab_size: int,
-    tolerance: float = 1e-5,
+    tolerance: float | None = None,
 ) -> bool:
     """Do the logits stay the same whatever the source says? A translator's must not.
 
-    logits: (source, target) -> "b t v"; vocab_size: of the source.
+    logits: (source, target) -> "b t v"; vocab_size: of the source. Raises TypeError or
+    ValueError for ids outside it, another number of rows, or logits of another shape or
+    that differ between equal calls.
     """
+    check_callable(logits=logits)
     check_ids(source, vocab_size, "source")
+    check_ids(target, None, "target")
+    check_same("source and target: batch size", len(source), len(target))
+    _check_tolerance(tolerance)
     keep = torch.zeros_like(source, dtype=torch.bool)
     other = _other_ids(source, vocab_size, keep)
-    return not _moves(logits(source, target), logits(other, target), tolerance)
+    before = _steady("logits", logits, source, target)
+    return not _moves(before, _answer("logits", logits, other, target), tolerance)
 
 
 @torch.no_grad()
 def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
     """Does the last output stay when all tokens before the last are put in reverse?
 
-    outputs: ids "b t" -> "b t ...". Raises ValueError if reversing changes nothing.
-    Under a causal mask two or more layers betray some order even without positions.
+    outputs: ids "b t" -> "b t m". Under a causal mask two or more layers betray some
+    order even without positions. Raises TypeError or ValueError if reversing changes
+    nothing, or for outputs of another shape or that differ between equal calls.
     """
+    check_callable(outputs=outputs)
+    check_ids(ids, None)
     other = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
     if torch.equal(ids, other):
-        raise ValueError("ids must read differently when reversed, they do not")
-    return not _moves(outputs(ids)[:, -1], outputs(other)[:, -1])
+        raise ValueError(
+            "ids must read differently with the tokens before the last "
+            "reversed, they do not"
+        )
+    before = _steady("outputs", outputs, ids)
+    return not _moves(before[:, -1], _answer("outputs", outputs, other)[:, -1])
 
 
 @torch.no_grad()
 def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
-    """Does the output of a row depend on its company? Alone it must be the same.
+    """Does the output of a row depend on the rest of the batch? It must not.
 
-    outputs: rows "b ..." -> "b ...". What is drawn at random differs, too.
+    outputs: rows "b ..." -> "b ...". Raises TypeError or ValueError for fewer than two
+    different rows, or outputs of another number of rows or that differ between equal
+    calls.
     """
-    return _moves(outputs(rows), torch.cat([outputs(row) for row in rows.split(1)]))
+    check_callable(outputs=outputs)
+    check_type(Tensor, rows=rows)
+    if rows.ndim == 0 or len(rows) < 2 or (rows == rows[:1]).all():
+        came = tuple(rows.shape)
+        raise ValueError(f"rows must be at least two different ones, got shape {came}")
+    together = outputs(rows)
+    check_type(Tensor, outputs=together)
+    check_same("rows and outputs: batch size", len(rows), len(together))
+    check_floating(outputs=together)
+    _check_steady("outputs", together, outputs(rows))
+    return _moves(together, torch.cat([outputs(row) for row in rows.split(1)]))
 
 
 @torch.no_grad()
 def collapses(states: Logits, ids: Int64[Tensor, "b t"]) -> bool:
     """Do the vectors at all positions point the same way (all cosines above 0.99)?
 
-    states: ids "b t" -> "b t m".
+    states: ids "b t" -> "b t m". Raises TypeError or ValueError for a row of one token
+    repeated, or for states of another shape or that hold a vector of zeros.
     """
-    directions = F.normalize(states(ids), dim=-1)
+    check_callable(states=states)
+    check_ids(ids, None)
+    if (ids == ids[:, :1]).all(dim=1).any():
+        raise ValueError(
+            "ids must hold two different tokens in each row, or their "
+            "vectors may well be equal"
+        )
+    vectors = _answer("states", states, ids)
+    if not vectors.isfinite().all() or not vectors.any(dim=-1).all():
+        raise ValueError(
+            "states must return finite vectors with a direction, got NaN, "
+            "infinity or a vector of zeros"
+        )
+    directions = F.normalize(vectors, dim=-1)
     return (directions @ directions.mT).min().item() > 0.99
 
 
@@ -125,43 +260,100 @@ def collapses(states: Logits, ids: Int64[Tensor, "b t"]) -> bool:
 def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
     """Do logits change when half of the ids come first and the rest one by one?
 
-    The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
+    The model offers new_cache() and model(ids, cache=cache) -> logits "b t v". Raises
+    TypeError or ValueError for fewer than two positions, or logits of another shape or
+    that differ between equal calls.
     """
+    check_callable(model=model)
+    check_ids(ids, None)
+    _check_two_positions(ids)
+    whole = _steady("model", model, ids)
     half, cache = ids.shape[1] // 2, model.new_cache()
-    parts = ids[:, :half], *ids[:, half:].split(1, dim=1)
+    parts = [ids[:, :half], *ids[:, half:].split(1, dim=1)]
     stepwise = torch.cat([model(part, cache=cache) for part in parts], dim=1)
-    return _moves(model(ids), stepwise)
+    return _moves(whole, stepwise)
 
 
 @torch.no_grad()
 def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
     """Does a new model with the state of another answer otherwise?
 
-    build: makes a fresh, randomly born model. What no checkpoint keeps, no optimizer
-    trains either: parameters that the model does not list.
+    build: makes a fresh model with random weights. What no checkpoint keeps, no
+    optimizer trains either: parameters that the model does not list.
+
+    Raises TypeError or ValueError unless each call makes another nn.Module with other
+    weights, or if a model does not answer equal inputs equally.
     """
-    one, other = build().eval(), build().eval()
+    check_callable(build=build)
+    if isinstance(build, nn.Module):
+        raise TypeError(
+            f"build must be a function that makes models, got {shown(build)}"
+        )
+    one, other = build(), build()
+    check_type(nn.Module, **{"build()": one})
+    check_type(nn.Module, **{"build()": other})
+    if one is other:
+        raise ValueError(
+            "build must make a new model at each call, it returned one twice"
+        )
+    wanted = one.eval()(ids)
+    if _moves(wanted, one(ids)):
+        raise ValueError(
+            "build makes models that answer equal inputs differently, even "
+            "in eval mode: look for what is drawn at random"
+        )
+    if not _moves(wanted, other.eval()(ids)):
+        raise ValueError("build must draw new weights at each call, two models agree")
     other.load_state_dict(one.state_dict())
-    return _moves(one(ids), other(ids))
+    return _moves(wanted, other(ids))
 
 
-def misscaled(scores: OfTwo) -> bool:
+# --- scores, losses, labels ----------------------------------------------------------
+
+
+def misscaled(scores: OfTwo, device: torch.device | str | None = None) -> bool:
     """Is the spread of the scores far from 1 for queries and keys of spread 1?
 
     scores: (queries, keys), both "b h t d" -> "b h q k", tried with 4 heads of width
-    32. Source: Vaswani et al. 2017, section 3.2.1.
+    32 on `device`. Source: Vaswani et al. 2017, section 3.2.1. Raises TypeError or
+    ValueError for scores of another shape.
     """
+    check_callable(scores=scores)
     draw = torch.Generator().manual_seed(0)
-    queries, keys = torch.randn(2, 2, 4, 24, 32, generator=draw)
-    return not 0.8 < scores(queries, keys).std().item() < 1.25
+    queries, keys = torch.randn(2, 2, 4, 24, 32, generator=draw, device="cpu")
+    target = torch.get_default_device() if device is None else device
+    found = scores(queries.to(target), keys.to(target))
+    check_tensor(
+        "scores", found, ("b", "h", "query", "key"), b=2, h=4, query=24, key=24
+    )
+    return not 0.8 < found.std().item() < 1.25
 
 
-def misjudges(loss: OfTwo, labels: Tensor, pad_label: int, vocab_size: int) -> bool:
+def misjudges(
+    loss: OfTwo, labels: Int64[Tensor, "b t"], pad_label: int, vocab_size: int
+) -> bool:
     """Is the loss not 0 for sure and right logits, or not ln V for logits of zeros?
 
-    loss: (logits "b t v", labels "b t") -> nats per label. Logits at a pad_label are
-    sure as well, and wrong: they must not count. Label smoothing rings, too.
+    loss: (logits "b t v", labels "b t") -> nats per label. A column of pad_label is
+    appended to the labels; logits there are sure as well, and wrong: they must not
+    count. A loss with label smoothing is reported too.
+
+    Raises TypeError or ValueError for labels that are not int64 ids or pad_label, or
+    all pad_label.
     """
+    check_callable(loss=loss)
+    check_integer(2, vocab_size=vocab_size)
+    check_type(int, pad_label=pad_label)
+    check_tensor("labels", labels, ("batch", "length"))
+    if labels.dtype != torch.int64:
+        raise TypeError(f"labels must be int64, got {labels.dtype}")
+    counted = labels != pad_label
+    if not counted.any():
+        raise ValueError(
+            f"labels must hold one to count, all are pad_label={pad_label}"
+        )
+    check_ids(labels[counted][None], vocab_size, "labels")
+    labels = F.pad(labels, (0, 1), value=pad_label)
     right = labels.where(labels != pad_label, (pad_label + 1) % vocab_size)
     sure = 50 * F.one_hot(right, vocab_size).to(torch.get_default_dtype())
     found = torch.stack([loss(logits, labels) for logits in (sure, 0 * sure)])
@@ -169,48 +361,81 @@ def misjudges(loss: OfTwo, labels: Tensor, pad_label: int, vocab_size: int) -> b
 
 
 def hides_end(labels: Int64[Tensor, "b t"], eos_id: int) -> bool:
-    """Is there a text whose labels never say eos_id? Nobody learns to stop from it."""
+    """Is there a text whose labels never say eos_id? No model learns to stop from it.
+
+    Raises TypeError or ValueError unless labels are int64 "b t" and eos_id an
+    integer >= 0.
+    """
+    check_ids(labels, None, "labels")
+    check_integer(0, eos_id=eos_id)
     return not (labels == eos_id).any(dim=1).all().item()
+
+
+# --- blocks and gradients ------------------------------------------------------------
 
 
 def repeats_embedding(blocks: Iterable[nn.Module], run: Callable[[], object]) -> bool:
     """Does a later block read once more what the first one read?
 
-    run: one forward pass through the blocks.
+    run: one forward pass through the blocks. Raises TypeError or ValueError for fewer
+    than two blocks, or if fewer than two of them run.
     """
+    blocks = list(blocks)
+    check_callable(run=run)
+    for index, block in enumerate(blocks):
+        check_type(nn.Module, **{f"blocks[{index}]": block})
     read: list[Tensor] = []
 
     def keep(block, given):
         read.append(given[0])
 
     hooks = [block.register_forward_pre_hook(keep) for block in blocks]
-    run()
-    for hook in hooks:
-        hook.remove()
+    try:
+        run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if len(blocks) < 2 or len(read) < 2:
+        raise ValueError(
+            f"run must pass through at least two blocks, it passed through {len(read)} "
+            f"of {len(blocks)}"
+        )
     return any(torch.equal(read[0], later) for later in read[1:])
 
 
 def _gradients(model: nn.Module, loss: Loss) -> dict[str, Tensor]:
-    """Name of a parameter -> its gradient, zeros where the loss has none."""
-    value = loss()
+    """Name of a trainable parameter -> its gradient, zeros where the loss has none."""
+    check_type(nn.Module, model=model)
+    check_callable(loss=loss)
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if not named:
+        raise ValueError("model has no trainable parameter")
+    with torch.enable_grad():
+        value = loss()
+    check_type(Tensor, **{"loss()": value})
+    if value.numel() != 1:
+        raise ValueError(f"loss must return one number, got shape {tuple(value.shape)}")
     if not value.requires_grad:
         raise ValueError("loss must depend on the model's parameters, got a constant")
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    gradients = torch.autograd.grad(value, parameters, materialize_grads=True)
-    return dict(zip(names, gradients, strict=True))
+    weights = list(named.values())
+    gradients = torch.autograd.grad(value, weights, materialize_grads=True)
+    return dict(zip(named, gradients, strict=True))
 
 
 def dead_parameters(model: nn.Module, loss: Loss) -> list[str]:
-    """Names of the parameters that the loss does not depend on: no gradient, or all 0.
+    """Names of the trainable parameters that the loss does not depend on.
 
-    loss: computes a fresh loss of the model. Gradients that the model holds are kept.
-    Raises ValueError if the loss carries no gradient at all.
+    They have no gradient, or one that is 0 everywhere. loss: computes a fresh loss of
+    the model. Gradients that the model holds are kept; frozen parameters are left out.
+
+    Raises TypeError or ValueError if nothing is trainable, or the loss is not one
+    number with a gradient.
     """
     return [name for name, g in _gradients(model, loss).items() if not g.any()]
 
 
 def nan_gradients(model: nn.Module, loss: Loss) -> list[str]:
-    """Names of the parameters whose gradient holds NaN or infinity.
+    """Names of the trainable parameters whose gradient holds NaN or infinity.
 
     loss and errors: as in `dead_parameters`.
     """
@@ -221,11 +446,11 @@ def nan_gradients(model: nn.Module, loss: Loss) -> list[str]:
 def dead_heads(model: nn.Module, loss: Loss) -> list[str]:
     """Heads where it hardly matters what is asked, as "blocks.0.attention head 2".
 
-    The gradient of their queries is below 1/10,000 of that of the layer's liveliest
-    head. A layer is what holds `to_queries` and `num_heads`.
-    loss and errors: as in `dead_parameters`.
+    The gradient of their queries is below 1/10,000 of the largest in the layer. A layer
+    is a module with `to_queries` and `num_heads`. loss and errors: as in
+    `dead_parameters`; ValueError also for a model without such a trainable layer.
     """
-    dead = []
+    dead, layers = [], 0
     for name, gradient in _gradients(model, loss).items():
         if name.endswith("to_queries.weight"):
             layer = name.rpartition(".to_queries")[0]
@@ -233,4 +458,9 @@ def dead_heads(model: nn.Module, loss: Loss) -> list[str]:
             sizes = heads.abs().amax(dim=(1, 2))
             few = (sizes <= 1e-4 * sizes.max()).nonzero().flatten()
             dead += [f"{layer} head {head}".strip() for head in few]
+            layers += 1
+    if not layers:
+        raise ValueError(
+            "model must have an attention layer with trainable to_queries and num_heads"
+        )
     return dead

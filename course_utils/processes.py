@@ -1,4 +1,4 @@
-"""One training on many processes: who am I, which rows are mine, what do all say.
+"""Data-parallel training: the rank of this process, its rows, reductions, a barrier.
 
 Knows torch.distributed and what `torchrun` tells a process. Knows nothing of losses,
 optimizers or architectures. Without `torchrun` there is one process, and all is plain.
@@ -20,7 +20,10 @@ class Processes:
 
     Each holds the whole model (DistributedDataParallel), or, with COURSE_SHARD=1 in
     the environment, a part of every matrix (`fully_shard`: Rajbhandari et al. 2020,
-    ZeRO stage 3). They speak over nccl on CUDA, else over gloo on the CPU.
+    ZeRO stage 3). They communicate by nccl on CUDA and by gloo on the CPU.
+
+    device: where the model is. Raises ValueError under `torchrun` for a GPU that is not
+    this process's own, and for a device that cannot communicate (MPS).
     """
 
     def __init__(self, device: torch.device):
@@ -32,17 +35,25 @@ class Processes:
         self.device = device
         if self.count == 1:
             return
-        cuda = device.type == "cuda"
-        here = int(os.environ["LOCAL_RANK"])
-        self.device = torch.device("cuda", here) if cuda else torch.device("cpu")
-        if cuda:
-            torch.cuda.set_device(here)
+        local_rank = int(os.environ["LOCAL_RANK"])
+        if device.type == "cuda" and device.index != local_rank:
+            raise ValueError(
+                f"model is on {device} in the process of local rank {local_rank}: "
+                "move each to its own GPU by model.to(find_device())"
+            )
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(
+                f"model is on {device}, where processes cannot train together: "
+                "move it to a CPU or CUDA device"
+            )
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
         if not dist.is_initialized():
-            dist.init_process_group("nccl" if cuda else "gloo")
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
             atexit.register(dist.destroy_process_group)
 
     def spread(self, model: nn.Module) -> nn.Module:
-        """What to call in the forward pass; all start from the weights of rank 0."""
+        """The module to call in the forward pass; all start from rank 0's weights."""
         if self.count == 1:
             return model
         if not self.sharded:
@@ -69,7 +80,9 @@ class Processes:
         labels = [(batch[-1][r :: self.count] != IGNORED).sum() for r in self._ranks()]
         counts = [int(x) for x in labels]
         if 0 in counts:
-            raise ValueError(f"each process needs a row with a label, got {counts}")
+            raise ValueError(
+                f"batch must hold a label for each process, labels per rank: {counts}"
+            )
         rows = [x[self.rank :: self.count] for x in batch]
         return rows, counts[self.rank] * self.count / sum(counts)
 
@@ -82,7 +95,7 @@ class Processes:
         return total.item() / self.count
 
     def wait(self) -> None:
-        """Go on when all have come here."""
+        """Barrier."""
         if self.count > 1:
             dist.barrier()
 
@@ -91,5 +104,5 @@ class Processes:
 
 
 def whole(value: Tensor) -> float:
-    """A number that may be spread over the ranks."""
+    """The Python number of a scalar tensor, which may be sharded over the ranks."""
     return (value.full_tensor() if hasattr(value, "full_tensor") else value).item()

@@ -17,8 +17,16 @@ STEPS = 24
 
 def make_model():
     torch.manual_seed(7)
-    stack = StackConfig(24, 3, 2, 40, 16, dropout=0.2, positions="learned")
-    return DecoderLM(DecoderConfig(11, stack))
+    stack = StackConfig(
+        d_model=24,
+        num_heads=3,
+        num_layers=2,
+        d_ff=40,
+        max_length=16,
+        dropout=0.2,
+        positions="learned",
+    )
+    return DecoderLM(DecoderConfig(vocab_size=11, stack=stack))
 
 
 def batches(step):
@@ -31,7 +39,12 @@ def batches(step):
 def run(folder, optimizer="adamw"):
     """The run of these tests, resumed from whatever is in the folder."""
     config = TrainConfig(
-        STEPS, 3e-3, 5, optimizer=optimizer, precision="float32", checkpoint_every=2
+        steps=STEPS,
+        learning_rate=3e-3,
+        warmup_steps=5,
+        optimizer=optimizer,
+        precision="float32",
+        checkpoint_every=2,
     )
     return train(make_model(), batches, config, checkpoints=folder)
 

@@ -46,7 +46,14 @@ def plain_step(model):
 
 def language_models():
     torch.manual_seed(0)
-    stack = StackConfig(30, 3, 2, 44, max_length=40, positions="learned")
+    stack = StackConfig(
+        d_model=30,
+        num_heads=3,
+        num_layers=2,
+        d_ff=44,
+        max_length=40,
+        positions="learned",
+    )
     sizes = {
         "d_model": 48,
         "num_heads": 6,
@@ -55,9 +62,11 @@ def language_models():
         "max_length": 40,
     }
     models = {
-        "gpt": DecoderLM(DecoderConfig(11, stack)),
-        "llama": LlamaLM(LlamaConfig(11, num_kv_heads=6, **sizes)),
-        "grouped": LlamaLM(LlamaConfig(11, num_kv_heads=2, tied=False, **sizes)),
+        "gpt": DecoderLM(DecoderConfig(vocab_size=11, stack=stack)),
+        "llama": LlamaLM(LlamaConfig(vocab_size=11, num_kv_heads=6, **sizes)),
+        "grouped": LlamaLM(
+            LlamaConfig(vocab_size=11, num_kv_heads=2, tied=False, **sizes)
+        ),
     }
     for model in models.values():
         for weight in model.parameters():  # away from the flat scores of a newborn
@@ -404,7 +413,10 @@ def test_cached_step_refuses_what_it_cannot_continue():
 def translator(seed=0):
     torch.manual_seed(seed)
     config = EncoderDecoderConfig(
-        13, 11, StackConfig(24, 3, 1, 20), StackConfig(20, 2, 1, 28)
+        source_vocab_size=13,
+        target_vocab_size=11,
+        encoder=StackConfig(d_model=24, num_heads=3, num_layers=1, d_ff=20),
+        decoder=StackConfig(d_model=20, num_heads=2, num_layers=1, d_ff=28),
     )
     model = EncoderDecoder(config)
     for weight in model.parameters():
@@ -447,46 +459,46 @@ def flat(ids):
 
 
 REFUSED = {
-    "temperature must exceed 0 and be finite, got 0.0": lambda: (
+    "temperature must be a finite number > 0, got 0.0": lambda: (
         next_token_probabilities(scores, temperature=0.0)
     ),
     "got nan": lambda: next_token_probabilities(scores, temperature=math.nan),
-    "top_k must lie between 1 and 7, got 8": lambda: next_token_probabilities(
+    "top_k=8 exceeds the vocabulary of 7": lambda: next_token_probabilities(
         scores, top_k=8
     ),
-    "top_k must lie between 1 and 7, got 0": lambda: next_token_probabilities(
+    "top_k must be an integer >= 1, got 0": lambda: next_token_probabilities(
         scores, top_k=0
     ),
-    "top_p must exceed 0 and be finite, got 0.0": lambda: next_token_probabilities(
+    "top_p must be a finite number > 0, got 0.0": lambda: next_token_probabilities(
         scores, top_p=0.0
     ),
-    "top_p must lie between 0 and 1, got 1.1": lambda: next_token_probabilities(
+    "top_p must be in [0, 1], got 1.1": lambda: next_token_probabilities(
         scores, top_p=1.1
     ),
-    "max_new_tokens must be a whole number of at least 1, got 0": lambda: greedy(
-        flat, start, 0
+    "max_new_tokens must be an integer >= 1, got 0": lambda: greedy(flat, start, 0),
+    "pad_id is needed for a prompt of 2 rows": lambda: greedy(
+        flat, start, 4, stop_id=STOP
     ),
-    "pad_id must be given for 2 rows": lambda: greedy(flat, start, 4, stop_id=STOP),
-    "stop_id must lie between 0 and 6, got 7": lambda: greedy(
+    "stop_id must be in [0, vocab_size=7), got 7": lambda: greedy(
         flat, start[:1], 4, stop_id=7
     ),
-    "prompt must have a shape (batch, positions) with at least one of each, got "
-    "(2, 0)": lambda: greedy(flat, start[:, :0], 4),
-    "got (3,)": lambda: _check_request(start[0], 4, None, None),
-    "shape (2, vocabulary), got (2, 3, 7)": lambda: greedy(
+    "prompt must have shape (batch, length), got (2, 0)": lambda: greedy(
+        flat, start[:, :0], 4
+    ),
+    "got (3,)": lambda: _check_request(flat, start[0], 4, None, None),
+    "(2, vocab_size), got shape (2, 3, 7)": lambda: greedy(
         lambda ids: torch.zeros(2, 3, 7), start, 4
     ),
-    "step must return a finite highest score per row, at position 3 it returned "
-    "[0.0, nan]": lambda: greedy(
+    "must give each row a finite highest score, got [0.0, nan]": lambda: greedy(
         lambda ids: torch.tensor([[0.0, -math.inf], [0.0, math.nan]]), start, 4
     ),
-    "returned [-inf, -inf]": lambda: sample(
+    "finite highest score, got [-inf, -inf]": lambda: sample(
         lambda ids: torch.full((2, 7), -math.inf), start, 4
     ),
-    "beams must be a whole number of at least 1, got 0": lambda: beam_search(
+    "beams must be an integer >= 1, got 0": lambda: beam_search(
         flat, start, 4, beams=0, stop_id=STOP
     ),
-    "length_penalty must lie between 0 and inf, got -1": lambda: beam_search(
+    "length_penalty must be in [0, inf], got -1": lambda: beam_search(
         flat, start, 4, beams=2, stop_id=STOP, length_penalty=-1.0
     ),
     "call model.eval()": lambda: CachedStep(language_models()["gpt"].train()),
@@ -504,4 +516,4 @@ def test_nonsense_gets_one_clear_sentence(sentence):
 
 def test_a_prompt_that_holds_no_ids_is_a_type_error():
     with pytest.raises(TypeError, match="prompt must be int64 token ids, got torch"):
-        _check_request(start.float(), 4, None, None)
+        _check_request(flat, start.float(), 4, None, None)

@@ -19,7 +19,17 @@ STEPS, VOCAB = 8, 11
 
 def make_model(dtype=torch.float64, seed=7):
     torch.manual_seed(seed)
-    return LlamaLM(LlamaConfig(VOCAB, 24, 4, 2, 2, 40, max_length=16)).to(dtype)
+    return LlamaLM(
+        LlamaConfig(
+            vocab_size=VOCAB,
+            d_model=24,
+            num_heads=4,
+            num_kv_heads=2,
+            num_layers=2,
+            d_ff=40,
+            max_length=16,
+        )
+    ).to(dtype)
 
 
 def batches(step):
@@ -42,7 +52,12 @@ def run(folder=None, optimizer="adamw", stop=None, model=None):
 
     every = 0 if folder is None else 2
     config = TrainConfig(
-        STEPS, 3e-3, 2, clip_norm=0.5, optimizer=optimizer, checkpoint_every=every
+        steps=STEPS,
+        learning_rate=3e-3,
+        warmup_steps=2,
+        clip_norm=0.5,
+        optimizer=optimizer,
+        checkpoint_every=every,
     )
     return train(
         model or make_model(),
