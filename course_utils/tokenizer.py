@@ -1,22 +1,42 @@
-"""Turn text into token ids and back, after training on texts that are handed in.
-Knows nothing of models, batches or where texts come from."""
+"""Turn text into token ids and back, after training on given texts.
+
+Knows the `tokenizers` library. Knows nothing of models, batches or files of texts.
+"""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tokenizers
 from jaxtyping import Int64
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from course_utils.shapes import check_between, check_whole
+from course_utils.bpe import (
+    BYTES,
+    PRINTABLE,
+    SPECIAL,
+    as_list,
+    check_unicode,
+    checked_texts,
+)
+from course_utils.shapes import (
+    check_index,
+    check_integer,
+    check_text,
+    check_type,
+    shown,
+)
 
-# The order is part of the contract: the position in this list is the id.
-SPECIAL_TOKENS = ["<pad>", "<bos>", "<eos>", "<unk>"]
-NUM_BYTES = 256
-ROLES = ("pad", "bos", "eos", "unk")
+ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL
+# GPT-2 writes a byte that is not printable as one of the characters from 256 on.
+BYTE_CHARACTERS = [chr(byte) for byte in PRINTABLE]
+BYTE_CHARACTERS += [chr(256 + place) for place in range(256 - len(PRINTABLE))]
+BYTE_OF = dict(zip(BYTE_CHARACTERS, BYTES, strict=True))
+
+TokenIds = Sequence[int] | Int64[Tensor, "t"] | Int64[np.ndarray, "t"]
 
 
 class Tokenizer:
@@ -25,47 +45,76 @@ class Tokenizer:
     Text is data: the characters "<eos>" inside a text are ordinary characters, and
     `encode` never adds a special token. Make one with `train_bpe`, `train_words`,
     `from_transformers` or `Tokenizer.load`.
+
+    pad_id, bos_id, eos_id, unk_id: the ids of the special tokens. vocab_size: the
+    highest id + 1, the number of rows that an embedding needs.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, special: dict[str, str]):
-        """`special` maps each of pad, bos, eos, unk to its token in `backend`."""
+        """special: the token of `backend` for each of the roles pad, bos, eos, unk.
+
+        The backend is changed: it neither pads nor truncates, encodes special tokens
+        in a text as ordinary text, and knows that these four are special.
+        Raises TypeError for an argument of the wrong type, ValueError for a role that
+        is missing or unknown, or a token that is not in the vocabulary.
+        """
+        check_type(tokenizers.Tokenizer, backend=backend)
+        _check_special(special, backend)
+        added = backend.get_added_tokens_decoder().values()
+        known = {token.content for token in added if token.special}
+        new = [token for token in special.values() if token not in known]
+        backend.add_special_tokens(new)  # in the vocabulary already; decode skips them
+        backend.encode_special_tokens = True
+        backend.no_padding()
+        backend.no_truncation()
         self._backend = backend
-        self._backend.encode_special_tokens = True
         self._special = {role: special[role] for role in ROLES}
-        self.vocab_size = backend.get_vocab_size()
-        self.pad_id, self.bos_id, self.eos_id, self.unk_id = (
-            backend.token_to_id(token) for token in self._special.values()
-        )
-        self._added = set(backend.get_added_tokens_decoder())
+        self._ids = frozenset(backend.get_vocab().values())
+        self._added = frozenset(backend.get_added_tokens_decoder())
+        self.vocab_size = max(self._ids) + 1
+        self.pad_id = backend.token_to_id(special["pad"])
+        self.bos_id = backend.token_to_id(special["bos"])
+        self.eos_id = backend.token_to_id(special["eos"])
+        self.unk_id = backend.token_to_id(special["unk"])
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`, nothing added. Raises TypeError if it is not a string."""
-        _check_text(text, "text")
+        """The ids of `text`, nothing added.
+
+        Raises TypeError if it is not a string, ValueError for a lone surrogate, which
+        UTF-8 cannot encode.
+        """
+        check_type(str, text=text)
+        check_unicode(text=text)
         return self._backend.encode(text, add_special_tokens=False).ids
 
-    def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
-        """`[encode(text) for text in texts]`, on all cores."""
-        texts = _checked_texts(texts)
+    def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
+        """`[encode(text) for text in texts]`, on all cores. Raises as `encode`."""
+        texts = _not_empty(texts)
         encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
-    def decode(
-        self, ids: Sequence[int] | Int64[Tensor, "t"], skip_special: bool = True
-    ) -> str:
+    def decode(self, ids: TokenIds, skip_special: bool = True) -> str:
         """The text of `ids`. Special tokens are left out unless `skip_special=False`.
 
-        Raises ValueError for an id outside 0..vocab_size-1, TypeError for what is
-        not an integer. Bytes that are no valid UTF-8 (half an emoji) become U+FFFD.
+        Bytes that are not valid UTF-8 (half an emoji) become U+FFFD.
+        Raises TypeError unless ids are integers, ValueError for an id that is not in
+        the vocabulary.
         """
+        check_type(bool, skip_special=skip_special)
         ids = self._checked_ids(ids)
         return self._backend.decode(ids, skip_special_tokens=skip_special)
 
-    def tokens(self, ids: Sequence[int] | Int64[Tensor, "t"]) -> list[str]:
-        """One readable piece per id: " the", "<eos>", and "<E2>" for a lone byte."""
+    def tokens(self, ids: TokenIds) -> list[str]:
+        """One readable piece per id: " the", "<eos>", and "<E2>" for a single byte.
+
+        Raises as `decode`.
+        """
         return [self._piece(id) for id in self._checked_ids(ids)]
 
     def save(self, path: str | Path) -> None:
         """Write everything into one JSON file."""
+        check_type(str | Path, path=path)
+        check_text(path=str(path))
         backend = json.loads(self._backend.to_str())
         content = {"special": self._special, "tokenizer": backend}
         text = json.dumps(content, ensure_ascii=False, indent=1)
@@ -73,7 +122,13 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read what `save` wrote. Raises ValueError if the file is something else."""
+        """Read what `save` wrote.
+
+        Raises FileNotFoundError for a missing file, ValueError for one that was not
+        written by `save`.
+        """
+        check_type(str | Path, path=path)
+        check_text(path=str(path))
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             backend = tokenizers.Tokenizer.from_str(json.dumps(content["tokenizer"]))
@@ -81,18 +136,24 @@ class Tokenizer:
         except FileNotFoundError:
             raise
         except Exception as error:  # the Rust library raises bare Exception
-            raise ValueError(f"{path} was not written by Tokenizer.save") from error
+            raise ValueError(
+                f"path {str(path)!r} was not written by Tokenizer.save"
+            ) from error
 
-    def _checked_ids(self, ids: Sequence[int] | Int64[Tensor, "t"]) -> list[int]:
-        if isinstance(ids, str):
-            raise TypeError("ids must be integers, not a string")
-        ids = ids.tolist() if isinstance(ids, Tensor) else list(ids)
+    def _checked_ids(self, ids: object) -> list[int]:
+        if isinstance(ids, Tensor | np.ndarray) and ids.ndim == 1:
+            ids = ids.tolist()
+        if isinstance(ids, Mapping | Set | Tensor | np.ndarray):
+            raise TypeError(f"ids must be a list of integers, got {shown(ids)}")
+        ids = as_list("ids", ids, "integers")
+        if set(map(type, ids)) <= {int} and self._ids.issuperset(ids):
+            return ids
         for position, id in enumerate(ids):
-            if not isinstance(id, int) or isinstance(id, bool):
-                kind = type(id).__name__
-                raise TypeError(f"ids[{position}] must be an integer, not {kind}")
-            check_between(0, self.vocab_size - 1, **{f"ids[{position}]": id})
-        return ids
+            name = f"ids[{position}]"
+            check_index(self.vocab_size, "vocab_size", **{name: id})
+            if id not in self._ids:
+                raise ValueError(f"{name}={id} has no token in the vocabulary")
+        return [int(id) for id in ids]
 
     def _piece(self, id: int) -> str:
         piece = self._backend.id_to_token(id)
@@ -107,93 +168,108 @@ class Tokenizer:
             return "".join(f"<{byte:02X}>" for byte in raw)
 
 
-def train_bpe(texts: Iterable[str], vocab_size: int) -> "Tokenizer":
+def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     """Learn byte-level byte-pair encoding (Sennrich et al. 2016, section 3.2; bytes
     as in Radford et al. 2019, section 2.2).
 
     The vocabulary holds the 4 special tokens, the 256 bytes and then merges, up to
     `vocab_size` entries (fewer when the texts have no pair left to merge). Any text
     round-trips exactly. The same texts give the same tokenizer.
-    Raises ValueError for no texts or vocab_size below 260 (special tokens and bytes).
+    Raises TypeError for texts that are not strings, ValueError for no text, or a
+    vocab_size below 260 (special tokens and bytes).
     """
-    texts = _checked_texts(texts)
-    check_whole(len(SPECIAL_TOKENS) + NUM_BYTES, vocab_size=vocab_size)
+    texts = _training_texts(texts)
+    smallest = len(SPECIAL) + len(BYTES)
+    check_integer(smallest, vocab_size=vocab_size)
+    # A merge shortens the texts by a token at least. The library allocates memory for
+    # the whole vocabulary in advance, so it is not asked for more than there can be.
+    largest = smallest + sum(len(text.encode()) for text in texts)
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=SPECIAL_TOKENS,
+        vocab_size=min(int(vocab_size), largest),
+        special_tokens=list(SPECIAL),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     return _trained(models.BPE(), trainer, texts)
 
 
-def train_words(texts: Iterable[str]) -> "Tokenizer":
-    """One entry per word of `texts`, a word being a piece as GPT-2 cuts them
-    (" the", ".", "'s"), the most frequent first.
+def train_words(texts: Iterable[str]) -> Tokenizer:
+    """One entry per word of `texts`, the most frequent first.
 
-    Text made of these words round-trips exactly; any other word becomes `<unk>`.
-    Raises ValueError for no texts.
+    A word is a piece as GPT-2 splits texts: " the", ".", "'s". Text made of these words
+    round-trips exactly; any other word becomes `<unk>`.
+    Raises TypeError for texts that are not strings, ValueError for no text.
     """
     trainer = trainers.WordLevelTrainer(
-        vocab_size=2**31 - 1, special_tokens=SPECIAL_TOKENS, show_progress=False
+        vocab_size=2**31 - 1, special_tokens=list(SPECIAL), show_progress=False
     )
     model = models.WordLevel({}, unk_token="<unk>")
-    return _trained(model, trainer, _checked_texts(texts))
+    return _trained(model, trainer, _training_texts(texts))
 
 
-def from_transformers(auto_tokenizer: Any) -> "Tokenizer":
-    """The same interface around a fast tokenizer of the `transformers` library.
+def from_transformers(auto_tokenizer: Any) -> Tokenizer:
+    """The same interface for a fast tokenizer of the `transformers` library.
 
-    Ids stay as they are. A missing padding token, or one that is also the end token,
-    is replaced by an own `<pad>` behind the last entry; GPT's single <|endoftext|>
-    keeps serving as bos, eos and unk.
-    Raises TypeError for anything without a `backend_tokenizer`.
+    Ids stay as they are. A padding token that is missing, or that is also another
+    special token, is replaced by a new `<pad>` after the last entry. GPT's single
+    <|endoftext|> remains bos, eos and unk.
+    Raises TypeError for anything without a `backend_tokenizer`, ValueError for a
+    tokenizer without eos_token.
     """
     source = getattr(auto_tokenizer, "backend_tokenizer", None)
     if not isinstance(source, tokenizers.Tokenizer):
-        kind = type(auto_tokenizer).__name__
-        raise TypeError(f"auto_tokenizer must be a fast transformers one, not {kind}")
+        raise TypeError(
+            f"auto_tokenizer must be a fast tokenizer of transformers, got "
+            f"{shown(auto_tokenizer)}"
+        )
     end = auto_tokenizer.eos_token
     if end is None:
-        raise ValueError("auto_tokenizer has no end-of-text token (eos_token is None)")
+        raise ValueError("auto_tokenizer must have an end token, got eos_token=None")
     backend = tokenizers.Tokenizer.from_str(source.to_str())
-    special = {"bos": auto_tokenizer.bos_token or end, "eos": end}
-    special["unk"], pad = auto_tokenizer.unk_token or end, auto_tokenizer.pad_token
-    special["pad"] = "<pad>" if pad in (None, end, special["bos"]) else pad
+    special = {
+        "bos": auto_tokenizer.bos_token or end,
+        "eos": end,
+        "unk": auto_tokenizer.unk_token or end,
+    }
+    pad = auto_tokenizer.pad_token
+    special["pad"] = "<pad>" if pad is None or pad in special.values() else pad
     backend.add_special_tokens([special["pad"]])
     return Tokenizer(backend, special)
 
 
-def _trained(model: Any, trainer: Any, texts: list[str]) -> "Tokenizer":
+def _trained(model: Any, trainer: Any, texts: list[str]) -> Tokenizer:
     backend = tokenizers.Tokenizer(model)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.train_from_iterator(texts, trainer, length=len(texts))
-    return Tokenizer(backend, dict(zip(ROLES, SPECIAL_TOKENS, strict=True)))
+    return Tokenizer(backend, dict(zip(ROLES, SPECIAL, strict=True)))
 
 
-def _checked_texts(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise TypeError("texts must be a list of strings, not one string")
-    texts = list(texts)
+def _not_empty(texts: Iterable[str]) -> list[str]:
+    texts = checked_texts(texts)
     if not texts:
-        raise ValueError("texts is empty: at least one text is needed")
-    for index, text in enumerate(texts):
-        _check_text(text, f"texts[{index}]")
+        raise ValueError("texts is empty, at least one text is needed")
     return texts
 
 
-def _check_text(text: object, name: str) -> None:
-    if not isinstance(text, str):
-        raise TypeError(f"{name} must be a string, not {type(text).__name__}")
+def _training_texts(texts: Iterable[str]) -> list[str]:
+    texts = _not_empty(texts)
+    if not any(texts):
+        raise ValueError("texts must hold at least one character, all are empty")
+    return texts
 
 
-def _byte_alphabet() -> dict[str, int]:
-    """The printable stand-in that GPT-2 gives each of the 256 bytes, inverted."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(NUM_BYTES) if byte not in printable]
-    alphabet = {chr(byte): byte for byte in printable}
-    return alphabet | {chr(256 + place): byte for place, byte in enumerate(others)}
-
-
-BYTE_OF = _byte_alphabet()
+def _check_special(special: object, backend: tokenizers.Tokenizer) -> None:
+    """Raise unless `special` maps each role to a token of the backend."""
+    check_type(Mapping, special=special)
+    for role in ROLES:
+        if role not in special:
+            raise ValueError(f"special must name a token for {role!r}, it is missing")
+    for role, token in special.items():
+        if role not in ROLES:
+            roles = ", ".join(ROLES)
+            raise ValueError(f"special must have the roles {roles}, got {shown(role)}")
+        name = f"special[{role!r}]"
+        check_type(str, **{name: token})
+        if backend.token_to_id(token) is None:
+            raise ValueError(f"{name}={token!r} is not in the vocabulary")

@@ -1,7 +1,7 @@
-"""Load from the hub that the environment names; print what came as one JSON line.
+"""Load from the hub that the environment names; print the results as one JSON line.
 
-Run as a program of its own: the libraries read their settings when first imported.
-With the argument `patient` it meets the faults that take half a minute to give up on.
+A separate program, because the libraries read their settings only when first imported.
+With the argument `patient` it meets the faults after which they retry for a long time.
 """
 
 import json
@@ -12,7 +12,12 @@ import time
 import datasets
 import transformers
 
-from course_utils.data.hub import load_pairs, load_texts, load_tokenizer
+from course_utils.data.hub import (
+    load_labelled,
+    load_pairs,
+    load_texts,
+    load_tokenizer,
+)
 
 STORIES = "roneneldan/TinyStories"
 TATOEBA = "sentence-transformers/parallel-sentences-tatoeba"
@@ -55,6 +60,18 @@ def ours():
     }
 
 
+def gaps():
+    """Data sets with rows that have no text."""
+    return {
+        "texts": load_texts("odd/texts"),
+        "first texts": load_texts("odd/texts", limit=2),
+        "pairs": load_pairs("odd/pairs"),
+        "first pair": load_pairs("odd/pairs", limit=1),
+        "labelled": load_labelled("odd/labelled"),
+        "first labelled": load_labelled("odd/labelled", limit=1),
+    }
+
+
 def tokens():
     """The tokenizer by the library's own call."""
     transformers.logging.set_verbosity_error()  # it has a remark on its own settings
@@ -77,6 +94,8 @@ def quick():
     results = {
         "unmodified": attempt(unmodified),
         "ours": attempt(ours),
+        "gaps": attempt(gaps),
+        "no text": attempt(lambda: load_texts("odd/nothing", limit=3)),
         "tokens": attempt(tokens),
         "unknown split": attempt(lambda: load_texts(STORIES, "nonsense")),
         "missing column": attempt(lambda: load_texts(STORIES, limit=2, column="story")),
@@ -87,8 +106,10 @@ def quick():
     results["damaged tokenizer"] = attempt(lambda: load_tokenizer("faulty/damaged"))
     os.environ["HF_HUB_OFFLINE"] = "1"
     results["cached"] = attempt(lambda: load_texts(STORIES, limit=5))
+    results["cached gaps"] = attempt(lambda: load_texts("odd/texts", limit=2))
     results["cached tokenizer"] = attempt(lambda: len(load_tokenizer(TOKENIZER)))
-    results["not cached"] = attempt(lambda: load_texts("faulty/healthy"))
+    results["not cached"] = attempt(lambda: load_texts("faulty/healthy-v1.5"))
+    results["no tokenizer"] = attempt(lambda: load_tokenizer("faulty/healthy"))
     return results
 
 

@@ -11,8 +11,14 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from course_utils.data import connection, hub
-from course_utils.data.hub import DataUnavailable, held_out, load_pairs, load_texts
+from course_utils.data import connection, files, hub
+from course_utils.data.hub import (
+    DataUnavailable,
+    held_out,
+    load_labelled,
+    load_pairs,
+    load_texts,
+)
 from tests.hub_client import OPUS, STORIES, TATOEBA, TOKENIZER
 from tests.hub_mirror import HubMirror
 from tests.mirror_data import fill_mirror
@@ -51,13 +57,28 @@ def json_lines(rows):
         "\ufeff" + "\n\n".join(TEXTS),
         "\n \n\n".join(TEXTS) + "\n\n",
     ],
-    ids=["mark", "mark at the end", "windows", "byte-order mark", "blank lines"],
+    ids=[
+        "end marker",
+        "marker at the end",
+        "windows",
+        "byte-order mark",
+        "empty lines",
+    ],
 )
 def test_txt(tmp_path, content):
     assert load_texts(write(tmp_path, "a.txt", content)) == TEXTS
 
 
-def test_blank_lines_inside_marked_stories_stay(tmp_path):
+def test_line_ends_of_old_macs_are_line_ends(tmp_path):
+    """Bug B10: a file with \\r alone was one single text."""
+    content = f"\n{END}\n".join(TEXTS).replace("\n", "\r").encode()
+    assert load_texts(write(tmp_path, "a.txt", content)) == TEXTS
+    assert load_texts(write(tmp_path, "b.txt", b"one\r\rtwo\r")) == ["one", "two"]
+    table = write(tmp_path, "a.tsv", b"Go.\tVe.\rI see her.\tLa veo.\r")
+    assert load_pairs(table) == PAIRS
+
+
+def test_empty_lines_inside_marked_stories_stay(tmp_path):
     path = write(tmp_path, "a.txt", f"One.\n\nTwo.\n{END}\nThree.")
     assert load_texts(path) == ["One.\n\nTwo.", "Three."]
 
@@ -69,6 +90,89 @@ def test_jsonl_parquet_and_tsv_texts(tmp_path):
     assert load_texts(str(table)) == TEXTS
     named = write(tmp_path, "a.tsv", "id\tstory\n1\tTom ran.\n2\tAna ran.\n")
     assert load_texts(named, column="story") == ["Tom ran.", "Ana ran."]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "source\ttarget",
+        "Source\tTarget\tnote",
+        "english\tnon_english",
+        "English\tSpanish",
+        "en\tes",
+        "en\tru",
+        "vietnamese\trussian",
+    ],
+)
+def test_the_header_of_a_tsv_file_with_pairs_is_not_a_pair(tmp_path, header):
+    """Bug B10: the names of the columns were the first pair."""
+    lines = "\n".join("\t".join(pair) for pair in PAIRS)
+    assert load_pairs(write(tmp_path, "a.tsv", f"{header}\n{lines}\n")) == PAIRS
+
+
+def test_the_header_of_a_tsv_file_orders_the_columns(tmp_path):
+    lines = "\n".join(f"{n}\t{es}\t{en}" for n, (en, es) in enumerate(PAIRS))
+    for header in ("id\ttarget\tsource", "id\tes\ten"):
+        assert load_pairs(write(tmp_path, "a.tsv", f"{header}\n{lines}")) == PAIRS
+    turned = [(es, en) for en, es in PAIRS]
+    for header in ("id\tspanish\tenglish", "id\tvietnamese\trussian"):
+        assert load_pairs(write(tmp_path, "a.tsv", f"{header}\n{lines}")) == turned
+
+
+def test_the_header_of_a_tsv_file_with_labels_is_not_a_row(tmp_path):
+    """Bug B10: SST-2's own file began with the row ("sentence", "label")."""
+    rows = [("a fine film", "1"), ("a bore", "0")]
+    lines = "\n".join("\t".join(row) for row in rows)
+    for header in ("sentence\tlabel", "Text\tLabel", "text\tlabel\tnote"):
+        path = write(tmp_path, "a.tsv", f"{header}\n{lines}\n")
+        assert load_labelled(path) == rows
+    lines = "\n".join(f"{n}\t{label}\t{text}" for n, (text, label) in enumerate(rows))
+    assert load_labelled(write(tmp_path, "a.tsv", f"id\tlabel\ttext\n{lines}")) == rows
+
+
+def test_a_tsv_file_without_header_begins_with_its_first_line(tmp_path):
+    path = write(tmp_path, "a.tsv", "Spanish\tespañol\nGo.\tVe.\n")
+    assert load_pairs(path) == [("Spanish", "español"), ("Go.", "Ve.")]
+    path = write(tmp_path, "a.tsv", "A label\tlabel\nA text\tother\n")
+    assert load_labelled(path) == [("A label", "label"), ("A text", "other")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['"Go!" he said.\t"¡Ve!", dijo.', '"Go.\tVe.', '"Go."\t"Ve."', 'He: "Go.\tVe."'],
+)
+def test_quotes_that_no_tab_cuts_are_text(tmp_path, line):
+    assert load_pairs(write(tmp_path, "a.tsv", line)) == [tuple(line.split("\t"))]
+
+
+def test_endings_are_compared_without_case(tmp_path):
+    """Bug B9: "MY.TXT" was taken for a repository of the hub."""
+    path = write(tmp_path, "MY.TXT", "\n\n".join(TEXTS))
+    assert load_texts(path) == load_texts(str(path)) == TEXTS
+    pairs = write(tmp_path, "MY.Tsv", "\n".join("\t".join(pair) for pair in PAIRS))
+    assert load_pairs(str(pairs)) == PAIRS
+
+
+@pytest.mark.parametrize("load", [load_texts, load_pairs, load_labelled])
+def test_a_file_of_another_type_is_not_looked_for_on_the_hub(
+    tmp_path, monkeypatch, load
+):
+    """Bug B9: "my.csv" was taken for a repository, and the hub did not answer."""
+
+    def library(kind, name):
+        raise AssertionError(f"the hub was asked for {name}")
+
+    monkeypatch.setattr(hub, "hub_library", library)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "notes", "a text")
+    write(tmp_path, "my.csv", "text\nhello\n")
+    for name in ("my.csv", "data/my.csv", "owner/none.json", "a.txt.gz", "notes"):
+        with pytest.raises(ValueError, match=r"unsupported file type .*use \.txt"):
+            load(name)
+    for name in ("owner/name-v1.5", "owner/name", "owner/name.com"):
+        assert not files.is_file(name)
+        with pytest.raises(AssertionError, match=f"the hub was asked for {name}"):
+            load(name)
 
 
 def test_pairs_from_every_kind_of_file(tmp_path):
@@ -95,14 +199,26 @@ def test_limit_takes_the_first(tmp_path):
     [
         ("a.txt", b"", "a.txt is empty"),
         ("a.txt", b"\n \n\n", "a.txt is empty: it holds no texts"),
-        ("a.txt", b"Good\xff.", "a.txt is not UTF-8 text: byte 4 is 0xff"),
-        ("a.pdf", b"%PDF", r"a.pdf'? must .*\.txt"),
-        ("a.jsonl", b'{"text": "a"}\n{"story": "b"}\n', "line 2: no column 'text'"),
+        ("a.txt", b"Good\xff.", r"a.txt is not valid UTF-8 \(byte 4 is 0xff\)"),
+        ("a.txt", "Good.".encode("utf-16"), r"\(byte 0 is 0xff\); re-save the file"),
+        ("a.txt", "Good.".encode("utf-16-le"), r"\(byte 1 is 0x00\); re-save"),
+        ("a.txt", "Good.".encode("utf-32"), r"\(byte 0 is 0xff\); re-save"),
+        ("a.pdf", b"%PDF", r"a.pdf': unsupported file type '.pdf'; use .*\.txt"),
+        ("a.jsonl", b'{"text": "a"}\n{"story": "b"}\n', "line 2: .*no column 'text'"),
         ("a.jsonl", b'{"text": "a"}\n\n{"text": 3}\n', "line 3: text must be text"),
-        ("a.jsonl", b'{"text": "a"}\nTom ran.\n', "line 2 is not JSON"),
-        ("a.jsonl", b"[1]\n", "line 1: no column 'text', found list"),
-        ("a.tsv", b"id\ttext\n1\ta\n2\n", "line 3: no column 'text'"),
-        ("a.parquet", b"PAR1 and then nothing", "a.parquet is not a whole parquet"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": " "}\n', "line 2: text is empty"),
+        ("a.jsonl", b'{"text": "a"}\nTom ran.\n', "line 2 is not valid JSON"),
+        ("a.jsonl", b"[1]\n", "line 1: the row has no column 'text', found a list"),
+        ("a.tsv", b"id\ttext\n1\ta\n2\n", "line 3: the row has no column 'text'"),
+        ("a.tsv", b"id\ttext\n1\t\n2\tb\n", "line 2: text is empty"),
+        ("a.tsv", b"id\ttext\n1\ta\tb\n", "line 2: 3 cells, but the header has 2"),
+        ("a.tsv", b"text\ttext\na\tb\n", "line 1: duplicate column name 'text'"),
+        (
+            "a.tsv",
+            b'text\tn\n"one\ttwo"\t3\n',
+            "line 2: the quoted cell '\"one' is cut",
+        ),
+        ("a.parquet", b"PAR1 and then nothing", "a.parquet is not a complete parquet"),
     ],
 )
 def test_files_that_cannot_be_read_are_named(tmp_path, name, content, message):
@@ -113,17 +229,33 @@ def test_files_that_cannot_be_read_are_named(tmp_path, name, content, message):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.tsv", b"Go.\tVe.\nRun.\n", "line 2 must hold two sentences"),
-        ("a.tsv", b"Go.\tVe.\nRun.\t \n", "line 2 must hold two sentences"),
+        ("a.tsv", b"Go.\tVe.\nRun.\n", "line 2: expected source and target with a tab"),
+        ("a.tsv", b"Go.\tVe.\nRun.\t \n", "line 2: target is empty"),
+        ("a.tsv", b"en\tes\nRun.\t \n", "line 2: es is empty"),
+        ("a.tsv", b"en\tes\nRun.\n", "line 2: the row must have .* found 'en'"),
+        ("a.tsv", b"sentence\tlabel\na\t1\n", "line 2: the row must have .*'sentence'"),
+        ("a.tsv", b'"Go,\tnow."\tVe.\n', "line 1: the quoted cell"),
         ("a.tsv", b"Go.\tVe\xf1.\n", "byte 6 is 0xf1"),
-        ("a.jsonl", b'{"en": "Go."}\n', "line 1: expected .*en/es.*, found en"),
-        ("a.jsonl", b'{"en": "Go.", "es": null}\n', "line 1: en and es must both"),
-        ("a.txt", b"Go.", "holds no pairs"),
+        ("a.jsonl", b'{"en": "Go."}\n', "line 1: the row must have .*en/es.* 'en'"),
+        (
+            "a.jsonl",
+            b'{"en": "Go.", "es": null}\n',
+            "line 1: es must be text, got None",
+        ),
+        ("a.jsonl", b'{"source": "", "target": " "}\n', "line 1: source is empty"),
+        ("a.txt", b"Go.", "has no columns source and target"),
     ],
 )
 def test_pair_files_that_cannot_be_read_are_named(tmp_path, name, content, message):
     with pytest.raises(ValueError, match=message):
         load_pairs(write(tmp_path, name, content))
+
+
+def test_a_repeated_column_of_a_parquet_file_is_named(tmp_path):
+    table = pyarrow.table([["a"], ["b"]], names=["text", "text"])
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet: duplicate column name 'text'"):
+        load_texts(tmp_path / "a.parquet")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
@@ -136,12 +268,20 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     [
         (
             lambda path: load_texts(path, "validation"),
-            "must be 'train', got 'validation'",
+            "must be 'train' for a file, got 'validation'",
+        ),
+        (
+            lambda path: load_texts(path, column="story"),
+            "column='story' was given, but",
+        ),
+        (
+            lambda path: load_texts("stories", limit=2, column="story"),
+            "column='story' was given, but worlds",
         ),
         (lambda path: load_texts(path, limit=0), "limit must be .* got 0"),
-        (lambda path: load_texts("storys"), "source='storys' must be"),
-        (lambda path: load_pairs("stories"), "source='stories' must be"),
-        (lambda path: load_texts("stories"), "no end: say how many"),
+        (lambda path: load_texts("storys"), "source must be a world .*'storys'"),
+        (lambda path: load_pairs("stories"), "source must be a world .*'stories'"),
+        (lambda path: load_texts("stories"), "limit must be given for 'stories'"),
         (lambda path: load_texts("stories", "dev", 3), "split must be one of .* 'dev'"),
         (lambda path: held_out("a", 1.0), "share must .* got 1.0"),
     ],
@@ -181,6 +321,14 @@ def test_ipython_shows_the_sentence_alone():
 # --- the hub: one child process against a mirror on this machine ---------------------
 
 
+WITH_GAPS = {
+    "texts": {"text": ["", "One.", None, " \n", "Two.", "Three."]},
+    "pairs": {"en": ["Go.", " ", "Run.", None], "es": ["", "Ve.", "Corre.", "Sí."]},
+    "labelled": {"sentence": [" ", "Good.", ""], "label": [1, 0, 1]},
+    "nothing": {"text": ["", " "]},
+}
+
+
 @pytest.fixture(scope="module")
 def mirrored(tmp_path_factory):
     """The folders that the mirror serves, and whether their stories are real."""
@@ -189,6 +337,8 @@ def mirrored(tmp_path_factory):
     for name in ("refused", "busy", "dropped", "stalled", "damaged", "silent"):
         path = root / "datasets" / "faulty" / name / "data" / "train.parquet"
         write_parquet(path, {"text": [f"Text {n} " * 40 for n in range(500)]})
+    for name, columns in WITH_GAPS.items():
+        write_parquet(root / "datasets" / "odd" / name / "data/train.parquet", columns)
     copy = root / "models" / "faulty" / "damaged"
     copy.mkdir(parents=True)
     for path in (root / "models" / TOKENIZER).iterdir():
@@ -241,6 +391,21 @@ def test_pair_sets_come_in_their_own_columns(visit):
     assert all(len(pair) == 2 and all(pair) for pair in ours["dev"])
 
 
+def test_rows_of_the_hub_without_text_are_skipped(visit):
+    """Bug B10: they were returned, and counted towards the limit."""
+    assert value(visit, "gaps") == {
+        "texts": ["One.", "Two.", "Three."],
+        "first texts": ["One.", "Two."],
+        "pairs": [["Run.", "Corre."]],
+        "first pair": [["Run.", "Corre."]],
+        "labelled": [["Good.", "0"]],
+        "first labelled": [["Good.", "0"]],
+    }
+    assert value(visit, "cached gaps") == ["One.", "Two."]
+    assert visit["no text"]["error"] == "ValueError"
+    assert "'odd/nothing' has no row with text" in visit["no text"]["message"]
+
+
 def test_unmodified_auto_tokenizer_works_against_the_mirror(visit):
     tokens = value(visit, "tokens")
     assert tokens["text"] == "Once upon a time, there was a little girl."
@@ -273,9 +438,11 @@ def test_what_the_request_got_wrong_is_a_value_error(visit):
         ("damaged", "download_mode='force_redownload'"),
         ("damaged again", "download_mode='force_redownload'"),
         ("damaged tokenizer", "force_download=True"),
-        ("silent", "does not answer and nothing is cached"),
+        ("silent", "does not answer, nothing of that name is cached"),
         ("absent", "no public repository datasets/faulty/absent"),
-        ("not cached", "does not answer and nothing is cached"),
+        ("not cached", "does not answer, nothing of that name is cached"),
+        ("not cached", "it is no file here"),
+        ("no tokenizer", "it is no folder here"),
     ],
 )
 def test_each_fault_ends_in_one_sentence(visit, name, words):
@@ -310,7 +477,7 @@ def test_nothing_is_printed_beside(visit):
     assert len(visit["done"].stdout.splitlines()) == 1
 
 
-def test_a_login_page_is_no_answer(monkeypatch, tmp_path):
+def test_the_answer_of_a_captive_portal_does_not_count(monkeypatch, tmp_path):
     write(tmp_path, "page", "<html>Welcome to our hotel</html>")
     monkeypatch.setenv("HF_ENDPOINT", tmp_path.as_uri() + "/page?")
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)

@@ -1,4 +1,4 @@
-"""The phrase world: a function, right Spanish, right alignment, honest splits."""
+"""The phrase world: a function, right Spanish, right alignment, disjoint splits."""
 
 import hashlib
 import pickle
@@ -9,6 +9,7 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tokenizers import pre_tokenizers
 
@@ -177,6 +178,12 @@ def test_index_alone_decides_and_seeds_differ(train):
     assert pair(17) == train[17]
     assert pair(17, seed=1) != train[17]
     assert pair(17, "test") != train[17]
+
+
+def test_integers_of_numpy_count_as_integers(train):
+    """The pair is drawn from a hash of repr(index): of np.int64 it is another one."""
+    plain = pair.__wrapped__  # without the annotations that the tests execute
+    assert plain(np.int64(17), np.str_("train"), np.int64(0)) == train[17]
 
 
 def assert_function(pairs):
@@ -454,8 +461,13 @@ def test_features_say_what_the_text_shows(train):
 @pytest.mark.parametrize(
     "arguments, error, says",
     [
-        (dict(index=-1), ValueError, "index=-1 must be 0 or more"),
-        (dict(index=0, split="dev"), ValueError, "split='dev' must be one of: train"),
+        (dict(index=-1), ValueError, "index must be an integer >= 0, got -1"),
+        (dict(index=0, seed=-1), ValueError, "seed must be an integer >= 0, got -1"),
+        (
+            dict(index=0, split="dev"),
+            ValueError,
+            "split must be one of 'train', 'test'",
+        ),
     ],
 )
 def test_nonsense_is_named(arguments, error, says):

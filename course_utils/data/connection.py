@@ -1,8 +1,9 @@
-"""Lend out the hub's libraries so that they answer soon, quietly and in one sentence.
-Knows the habits of `datasets` and `transformers`; knows nothing of what is loaded.
+"""Lend out the libraries of the Hugging Face hub, so that they fail fast and quietly.
 
-Without a network they would retry for minutes. So one short request asks whether the
-hub answers, and if not they are held to what they have cached.
+Knows the settings of `datasets` and `transformers`. Knows nothing of what is loaded.
+
+Without a network these libraries retry for minutes. So one short request first asks
+whether the hub answers; if it does not, the libraries use only what they have cached.
 """
 
 import importlib
@@ -19,14 +20,19 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
+from course_utils.shapes import check_choice, check_text
+
 PROBE_SECONDS = 4.0
 LIBRARIES = {"datasets": "datasets", "models": "transformers"}
+LOCAL = {"datasets": "file", "models": "folder"}  # what can stand for a repository
 RETRIES = re.compile(r"STREAMING_\w+_(MAX_RETRIES|RETRY_INTERVAL)")
 
 
-class DataUnavailable(Exception):  # noqa: N818 - a state, not a mistake
-    """The data are neither on this machine nor to be had now; the message says what
-    to do. IPython shows that sentence alone, without a traceback."""
+class DataUnavailable(Exception):  # noqa: N818 - the name says what is wrong
+    """The data are neither cached on this machine nor can they be downloaded now.
+
+    The message says what to do. IPython shows it alone, without a traceback.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -34,10 +40,10 @@ class DataUnavailable(Exception):  # noqa: N818 - a state, not a mistake
 
 @contextmanager
 def hub_library(kind: str, name: str) -> Iterator[tuple[Any, bool]]:
-    """Yield the library for a repository, and whether the hub answers.
+    """Yield the library that loads a repository, and whether the hub answers.
 
-    `kind` is "datasets" or "models". Whatever fails inside is raised again as
-    DataUnavailable, or as ValueError where the request itself is wrong.
+    kind: "datasets" or "models". name: "owner/name". Any exception inside is raised
+    again as DataUnavailable, or as ValueError where the request itself is wrong.
     """
     online = hub_answers(kind, name)  # asks while the library is being imported
     library = importlib.import_module(LIBRARIES[kind])
@@ -46,7 +52,7 @@ def hub_library(kind: str, name: str) -> Iterator[tuple[Any, bool]]:
         for owner, setting, value in _settings(kind, is_online):
             stack.enter_context(mock.patch.object(owner, setting, value))
         for source in (library.__name__, "huggingface_hub"):
-            logger = logging.getLogger(source)  # the exceptions say it all
+            logger = logging.getLogger(source)  # the exceptions hold all information
             stack.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.CRITICAL)
         try:
@@ -56,12 +62,16 @@ def hub_library(kind: str, name: str) -> Iterator[tuple[Any, bool]]:
 
 
 def hub_answers(kind: str, name: str) -> Callable[[], bool]:
-    """Ask the hub about a repository; the returned function waits for the answer, at
-    most PROBE_SECONDS after the asking.
+    """Ask the hub about a repository, in a thread.
 
-    A login page of a hotel is no answer. The thread keeps slow name resolution from
-    stretching the time. HF_HUB_OFFLINE=1 means no without asking.
+    The returned function waits for the answer, at most PROBE_SECONDS after the request.
+    An answer that does not come from the hub does not count (a captive portal, for
+    example). The thread bounds the time of a slow name resolution as well. With
+    HF_HUB_OFFLINE=1 the answer is no, and nothing is asked.
+    Raises TypeError or ValueError for an unknown kind or an empty name.
     """
+    check_choice("kind", kind, tuple(LIBRARIES))
+    check_text(name=name)
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         return lambda: False
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
@@ -74,7 +84,7 @@ def hub_answers(kind: str, name: str) -> Callable[[], bool]:
             with urllib.request.urlopen(url, timeout=PROBE_SECONDS) as reply:
                 answers.append("sha" in json.load(reply))
         except urllib.error.HTTPError as error:
-            answers.append("X-Error-Code" in error.headers)  # the hub's way to say no
+            answers.append("X-Error-Code" in error.headers)  # set by the hub only
         except Exception:
             answers.append(False)
 
@@ -89,7 +99,7 @@ def hub_answers(kind: str, name: str) -> Callable[[], bool]:
 
 
 def _settings(kind: str, online: bool) -> list[tuple[Any, str, object]]:
-    """What the libraries read from the environment once, when first imported."""
+    """Settings that the libraries read from the environment only when imported."""
     from huggingface_hub import constants
 
     settings = [(constants, "HF_HUB_OFFLINE", not online)]
@@ -111,8 +121,9 @@ def _explained(error: Exception, kind: str, name: str, online: bool) -> Exceptio
         return ValueError(f"{name}: {error}")
     if not online:
         return DataUnavailable(
-            f"{name} cannot be loaded: the hub does not answer and nothing is cached "
-            "here. Connect to the network and run this again, or name a local file."
+            f"{name} cannot be loaded: the hub does not answer, nothing of that name "
+            f"is cached, and it is no {LOCAL[kind]} here. Connect to the network and "
+            f"run this again, or name a local {LOCAL[kind]}."
         )
     if kinds & {"DatasetNotFoundError", "RepositoryNotFoundError"}:
         return DataUnavailable(f"the hub has no public repository {kind}/{name}.")
@@ -126,7 +137,7 @@ def _explained(error: Exception, kind: str, name: str, online: bool) -> Exceptio
         )
     return DataUnavailable(
         f"{name} could not be fetched: the hub answered and then failed ({reason}). "
-        "Run this again later, or name a local file."
+        f"Run this again later, or name a local {LOCAL[kind]}."
     )
 
 

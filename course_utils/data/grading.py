@@ -1,6 +1,6 @@
 """Grade a text by the grammar of the story world, and name each mistake in it.
 
-Knows the graph of stories and how to repair a text; knows nothing of models.
+Knows the graph of stories and how to repair a text. Knows nothing of models.
 """
 
 import dataclasses
@@ -21,6 +21,7 @@ from course_utils.data.story_grammar import (
     spell,
 )
 from course_utils.data.story_graph import Node, Reading, advance, first_node, load_graph
+from course_utils.shapes import check_choice, check_type, shown
 
 SLOT_KINDS = {
     **dict.fromkeys(("hero", "friend", "petname"), "name"),
@@ -28,22 +29,24 @@ SLOT_KINDS = {
     **dict.fromkeys(("place", "spot"), "place"),
     "color": "color",
 }
-KINDS = (  # what a mistake can be called; where repairs tie, the first wins
+KINDS = (  # the kinds of mistakes; where two repairs tie, the first kind wins
     *("capital", "spacing", "quote", "punctuation", "article", "pronoun"),
     *("name", "person", "place", "color", "object", "repeated word", "unknown word"),
     *("word order", "extra word", "missing word", "wording"),
     *("repeated sentence", "missing sentence", "repeated beat", "missing beat"),
     *("beat order", "other plot", "no ending", "after the end"),
 )
-HOPELESS = ("no ending", "after the end")
-LOOK_BACK, MOST_SKIPPED, MOST_MISTAKES = 4, 5, 12
+HOPELESS = ("no ending", "after the end")  # mistakes that no repair corrects
+LOOK_BACK = 4  # pieces before the failing one where a repair may begin
+MOST_SKIPPED = 5  # pieces that one repair may replace
+MOST_MISTAKES = 12  # grading stops after so many
 ARTICLES = {"a", "an", "the"}
 PRONOUN_WORDS = {word for forms in PRONOUNS.values() for word in forms.values()}
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake: its kind (one of KINDS), the number of the piece, and a sentence."""
+    """A mistake: its kind (one of KINDS), the index of the piece, and a message."""
 
     kind: str
     position: int
@@ -52,7 +55,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Grade:
-    """What the grammar says of a text: the mistakes, and the plot as far as known."""
+    """The mistakes in a text, and its plot (None if it could not be determined)."""
 
     mistakes: tuple[Mistake, ...]
     plot: str | None
@@ -69,24 +72,28 @@ class Grade:
 def grade(text: str, extra_names: dict[str, str] | None = None) -> Grade:
     """Whether a text belongs to the story world; if not, what is wrong and where.
 
-    extra_names adds heroes, for example {"Zoe": "girl"}. Raises TypeError for a text
-    that is no str, ValueError for an extra name that is not one capitalized word.
+    extra_names: more heroes, for example {"Zoe": "girl"}.
+    Raises TypeError for a text that is not a str or names that are not a dict,
+    ValueError for an extra name that is not one capitalized word.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a str, not {type(text).__name__}")
-    slots = {**load_grammar().slots, "hero": _heroes(extra_names or {})}
+    check_type(str, text=text)
+    extra_names = {} if extra_names is None else extra_names
+    check_type(dict, extra_names=extra_names)
+    slots = {**load_grammar().slots, "hero": _heroes(extra_names)}
     return _Grader([*pieces(text), END], slots).grade()
 
 
 def _heroes(extra_names: dict[str, str]) -> Slot:
-    hero, children = load_grammar().slots["hero"], load_grammar().slots["child"].fillers
+    hero = load_grammar().slots["hero"]
+    children = load_grammar().slots["child"].fillers
     pronouns = {child.text: child.pronoun for child in children}
     for name, child in extra_names.items():
-        if child not in pronouns or len(pieces(name)) != 1 or name != name.capitalize():
+        if not isinstance(name, str) or not name.isalpha() or name != name.capitalize():
             raise ValueError(
-                "extra_names must map one capitalized word to 'girl' or 'boy', "
-                f"not {name!r} to {child!r}"
+                "extra_names must map capitalized words to 'girl' or 'boy', got the "
+                f"name {shown(name)}"
             )
+        check_choice(f"extra_names[{shown(name)}]", child, tuple(pronouns))
     more = tuple(Filler(name, pronouns[child]) for name, child in extra_names.items())
     return dataclasses.replace(hero, fillers=hero.fillers + more) if more else hero
 
@@ -94,7 +101,12 @@ def _heroes(extra_names: dict[str, str]) -> Slot:
 @no_type_check
 @dataclass(frozen=True)
 class _Repair:
-    """Readings that go on at `start` after a mistake; `size` counts changed pieces."""
+    """A change of the text after which reading continues.
+
+    readings: those after the change. start: the position where they continue. size: the
+    number of changed pieces. reach: the first position that they cannot read. jump: the
+    (section, beat) to which reading jumps, if it does.
+    """
 
     kind: str
     position: int
@@ -110,7 +122,8 @@ class _Repair:
 def _landings() -> dict[str, list[Node]]:
     """The nodes where a beat or a sentence begins, by a piece that may come first."""
     queue = list(load_graph().values())
-    begins, seen = dict.fromkeys(queue), set(queue)
+    begins = dict.fromkeys(queue)
+    seen = set(queue)
     while queue:
         for _, label, target in queue.pop().arcs:
             if target not in seen:
@@ -140,10 +153,11 @@ def _ends_sentence(token: str) -> bool:
 
 @no_type_check
 class _Grader:
-    """Reads a text; where no reading goes on, takes the repair that leads furthest."""
+    """Reads a text; where reading fails, applies the repair that gets furthest."""
 
     def __init__(self, tokens: list[str], slots: dict[str, Slot]):
-        self.tokens, self.slots = tokens, slots
+        self.tokens = tokens
+        self.slots = slots
         start = first_node(load_grammar(), load_graph())
         self.before = {0: [Reading(1.0, start, {})]}  # the readings before each token
         self.mistakes: list[Mistake] = []
@@ -163,7 +177,7 @@ class _Grader:
         return Grade(tuple(self.mistakes), self.plot())
 
     def plot(self) -> str | None:
-        """The plot that was told last, if the text came so far."""
+        """The plot of the last part that was read, or None if there was none."""
         for position in sorted(self.before, reverse=True):
             beats = {beat for r in self.before[position] for beat in r.node.beats}
             sections = {section for section, _ in beats} - {"opening", "closing"}
@@ -172,7 +186,7 @@ class _Grader:
         return None
 
     def run(self, position: int, readings: list[Reading], keep: bool = False) -> int:
-        """Read on from a position; the number of the first token that cannot be."""
+        """Read on from a position; returns that of the first impossible token."""
         while position < len(self.tokens):
             if keep:
                 self.before[position] = readings
@@ -188,7 +202,7 @@ class _Grader:
         self.mistakes.append(Mistake(kind, position, f"{kind}: {message}"))
 
     def best_repair(self, stuck: int) -> _Repair:
-        """The repair that lets the reading go on furthest; of two, the smaller one."""
+        """The repair that gets furthest; the smaller one of two that are equal."""
         best = self.furthest(
             repair
             for position in range(stuck, max(-1, stuck - LOOK_BACK), -1)
@@ -204,7 +218,9 @@ class _Grader:
         if best is None or (best.reach <= stuck and best.kind not in HOPELESS):
             token = self.tokens[stuck]
             kind = "wording" if token in _known() else "unknown word"
-            best = _Repair(kind, stuck, f"“{token.strip()}” cannot come here", 0, [])
+            best = _Repair(
+                kind, stuck, f"“{token.strip()}” is not possible here", 0, []
+            )
         return best
 
     def furthest(self, repairs: Iterable[_Repair]) -> _Repair | None:
@@ -218,29 +234,32 @@ class _Grader:
         return max(found, key=rank, default=None)
 
     def hopeless(self, stuck: int) -> _Repair | None:
-        """The two mistakes that no repair mends: an end too soon and one too late."""
+        """The two mistakes that no repair corrects: text missing or left at the end."""
         if self.tokens[stuck] == END:
-            return _Repair("no ending", stuck, "the story stops before its end", 0, [])
+            return _Repair("no ending", stuck, "the story ends too early", 0, [])
         if any(END in reading.node.steps for reading in self.before[stuck]):
-            return _Repair("after the end", stuck, "the story was over", 0, [])
+            return _Repair("after the end", stuck, "the story has already ended", 0, [])
         return None
 
     def local_repairs(self, position: int, reading: Reading) -> list[_Repair]:
-        """Put in, leave out, change or exchange pieces at a position."""
-        found, token = [], self.tokens[position]
+        """Insert, delete, replace or swap pieces at a position."""
+        found = []
+        token = self.tokens[position]
         rest = self.tokens[position:-1]
         for wanted, use in self.expected(reading):
             after = [reading]
             for piece in wanted:
                 after = advance(after, piece, self.slots)
             for skipped in range(min(MOST_SKIPPED if use else 2, len(rest)) + 1):
-                text, want = "".join(rest[:skipped]), "".join(wanted)
+                text = "".join(rest[:skipped])
+                want = "".join(wanted)
                 kind = _name_change(text, want, use)
                 if kind:
                     message = f"expected “{want.strip()}”, found “{text.strip()}”"
                     if not text.strip():
                         message = f"“{want.strip()}” is missing"
-                    start, size = position + skipped, max(skipped, len(wanted))
+                    start = position + skipped
+                    size = max(skipped, len(wanted))
                     found.append(_Repair(kind, position, message, start, after, size))
             if wanted == (' "',):
                 inside = advance(after, token.lstrip(), self.slots)
@@ -249,18 +268,18 @@ class _Grader:
         if len(rest) > 1:
             swapped = advance([reading], rest[1], self.slots)
             swapped = advance(swapped, token, self.slots)
-            message = f"“{token.strip()}” and “{rest[1].strip()}” are exchanged"
+            message = f"“{token.strip()}” and “{rest[1].strip()}” are swapped"
             found.append(
                 _Repair("word order", position, message, position + 2, swapped)
             )
         if rest:
             kind = _name_extra(token, self.tokens[position - 1] if position else "")
-            message = f"“{token.strip()}” is too much"
+            message = f"“{token.strip()}” should not be here"
             found.append(_Repair(kind, position, message, position + 1, [reading]))
         return found
 
     def expected(self, reading: Reading) -> list[tuple[tuple[str, ...], Use | None]]:
-        """What may come next: its pieces, and the use if they are a bound slot's."""
+        """The pieces that may come next, each with its use if the slot is bound."""
         if reading.rest:
             return [(reading.rest[:1], None)]
         found = []
@@ -275,7 +294,7 @@ class _Grader:
         return [(wanted, use) for wanted, use in found if wanted != (END,)]
 
     def jumps(self, stuck: int) -> Iterable[_Repair]:
-        """Go on with another sentence or beat, from here or from a sentence before."""
+        """Continue with another sentence or beat, from here or an earlier sentence."""
         starts = [
             position
             for position in range(stuck, -1, -1)
@@ -293,8 +312,10 @@ class _Grader:
                     )
 
     def note_jump(self, repair: _Repair) -> None:
-        """Name a jump by what was told before and what has been left out."""
-        beat, position, name = repair.jump, repair.position, f"“{repair.jump[1]}”"
+        """Note a jump as a mistake, named by the beats before it and those left out."""
+        beat = repair.jump
+        position = repair.position
+        name = f"“{beat[1]}”"
         here = self.told_before(position)
         plot = next((s for s, _ in here if s not in ("opening", "closing")), beat[0])
         if beat[0] not in ("opening", "closing", plot):
@@ -311,9 +332,9 @@ class _Grader:
             self.mistakes = [m for m in self.mistakes if missing not in m.message]
             self.note("beat order", position, f"{name} comes too late")
         elif beat in here and beat[0] == "closing":
-            self.note("after the end", position, "the story was over")
+            self.note("after the end", position, "the story has already ended")
         elif beat in here[:-1] or (beat in here and over):
-            self.note("repeated beat", position, f"{name} is told again")
+            self.note("repeated beat", position, f"{name} is repeated")
         elif beat in here and self.sentence(position) in "".join(
             self.tokens[:position]
         ):
@@ -323,10 +344,10 @@ class _Grader:
         for one in skipped:
             if one not in here and one not in self.missed:
                 self.missed.append(one)
-                self.note("missing beat", position, f"“{one[1]}” is not told")
+                self.note("missing beat", position, f"“{one[1]}” is left out")
 
     def told_before(self, position: int) -> list[tuple[str, str]]:
-        """The beats that the text has told before a position, without repeats."""
+        """The beats of the text before a position, without repeats."""
         found: list[tuple[str, str]] = []
         for place in sorted(place for place in self.before if place <= position):
             beats = {beat for r in self.before[place] for beat in r.node.beats}
@@ -335,7 +356,7 @@ class _Grader:
         return found
 
     def finished(self, position: int) -> bool:
-        """Whether the beat that was being told may be over at a position."""
+        """Whether the current beat may end at a position."""
         reading = self.before[position][0]
         return any(
             target.beats != reading.node.beats for _, _, target in reading.node.arcs

@@ -1,11 +1,15 @@
-"""Load texts, sentence pairs, labelled texts and tokenizers by name: an embedded world,
-a repository on the Hugging Face hub, or a file. Knows nothing of batches or models.
+"""Load texts, sentence pairs, labelled texts and tokenizers by name.
 
-The data asked for come back, or an exception does: never other data instead.
+A name stands for an embedded world, a repository on the Hugging Face hub, or a file.
+Knows nothing of batches or models. A function returns the data that were asked for or
+raises; it never returns other data instead.
 """
 
 import hashlib
+import os
 import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,8 @@ from course_utils.data.connection import DataUnavailable as DataUnavailable
 from course_utils.data.connection import hub_library
 
 Source = str | Path
-HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-# The configuration of a hub pair set that holds several languages.
+HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+# The configuration of data sets on the hub that hold pairs in several languages.
 PAIR_CONFIGS = {
     "sentence-transformers/parallel-sentences-tatoeba": "en-es",
     "Helsinki-NLP/opus-100": "en-es",
@@ -30,22 +34,32 @@ def load_texts(
 ) -> list[str]:
     """The first `limit` texts of a source (all of them without a limit), in order.
 
-    `source` is "stories" (the embedded world, which needs a limit), "owner/name" on
-    the hub, or a .txt, .jsonl, .parquet or .tsv file (see files.read_texts), which
-    has no split but "train". With a limit, only that part is fetched from the hub.
-    Raises DataUnavailable, or ValueError naming what is wrong with the request.
+    source: "stories" (the embedded world, which needs a limit), "owner/name" on the
+    hub, or a .txt, .jsonl, .parquet or .tsv file (see `files.read_texts`). A file has
+    the split "train" only. column: the column that holds the texts.
+
+    Rows of the hub without text are skipped: they do not count towards the limit. With
+    a limit, only as much is downloaded as the limit needs.
+    Raises TypeError for an argument of the wrong type, ValueError for a wrong value or
+    unusable data, and DataUnavailable where the hub or the data set does not answer.
     """
+    limit = _checked_limit(source, split, limit)
+    shapes.check_text(column=column)
     if source == "stories":
         from course_utils.data.stories import story
 
+        if column != "text":
+            raise ValueError(f"column={column!r} was given, but worlds have no columns")
         shapes.check_choice("split", split, tuple(STORY_STARTS))
-        start, count = STORY_STARTS[split], _count(source, limit)
-        return [story(start + index).text for index in range(count)]
-    if _is_file(source, split, limit):
+        indices = range(_needed(limit, source))
+        return [story(STORY_STARTS[split] + index).text for index in indices]
+    if _is_file(source, split):
         return files.read_texts(source, column)[:limit]
-    rows = _hub_rows(str(source), None, split, limit)
-    places = (f"{source}, row {n}" for n in range(len(rows)))
-    return [files.text_of(*one, column) for one in zip(rows, places, strict=True)]
+
+    def read(row: Any, where: str) -> str:
+        return files.text_of(row, where, column)
+
+    return _hub_items(source, None, split, limit, read)
 
 
 def load_pairs(
@@ -53,19 +67,22 @@ def load_pairs(
 ) -> list[tuple[str, str]]:
     """The first `limit` (source, target) sentences (all without a limit), in order.
 
-    `source` is "phrases" (the embedded world, which needs a limit), "owner/name" on
-    the hub, or a .tsv, .jsonl or .parquet file (see files.read_pairs).
+    source: "phrases" (the embedded world, which needs a limit), "owner/name" on the
+    hub, or a .tsv, .jsonl or .parquet file (see `files.read_pairs`).
+
+    Rows of the hub with an empty side are skipped: they do not count towards the limit.
     Raises as `load_texts`.
     """
+    limit = _checked_limit(source, split, limit)
     if source == "phrases":
         from course_utils.data.phrases import pair
 
-        drawn = (pair(index, split) for index in range(_count(source, limit)))
+        drawn = [pair(index, split) for index in range(_needed(limit, source))]
         return [(one.source, one.target) for one in drawn]
-    if _is_file(source, split, limit):
+    if _is_file(source, split):
         return files.read_pairs(source)[:limit]
-    rows = _hub_rows(str(source), PAIR_CONFIGS.get(str(source)), split, limit)
-    return [files.pair_of(row, f"{source}, row {n}") for n, row in enumerate(rows)]
+    config = PAIR_CONFIGS.get(str(source))
+    return _hub_items(source, config, split, limit, files.pair_of)
 
 
 def load_labelled(
@@ -73,84 +90,138 @@ def load_labelled(
 ) -> list[tuple[str, str]]:
     """The first `limit` (text, label) rows (all without a limit), in order.
 
-    `source` is "senses" (the embedded world, which needs a limit), "owner/name" on the
-    hub, or a .tsv, .jsonl or .parquet file (see files.read_labelled).
+    source: "senses" (the embedded world, which needs a limit), "owner/name" on the hub,
+    or a .tsv, .jsonl or .parquet file (see `files.read_labelled`).
+
+    Rows of the hub without text are skipped: they do not count towards the limit.
     Raises as `load_texts`.
     """
+    limit = _checked_limit(source, split, limit)
     if source == "senses":
         from course_utils.data.senses import labels, usage
 
-        drawn = (usage(index, split) for index in range(_count(source, limit)))
+        drawn = [usage(index, split) for index in range(_needed(limit, source))]
         return [(one.text, labels()[one.label]) for one in drawn]
-    if _is_file(source, split, limit):
+    if _is_file(source, split):
         return files.read_labelled(source)[:limit]
-    rows = _hub_rows(str(source), None, split, limit)
-    return [files.labelled_of(row, f"{source}, row {n}") for n, row in enumerate(rows)]
+    return _hub_items(source, None, split, limit, files.labelled_of)
 
 
-def load_tokenizer(name: str) -> Any:
-    """`transformers.AutoTokenizer.from_pretrained(name)`: a hub name or a folder.
+def load_tokenizer(name: Source) -> Any:
+    """`transformers.AutoTokenizer.from_pretrained(name)`.
 
-    Raises DataUnavailable when the hub does not answer and nothing is cached.
+    name: "owner/name" on the hub, or a folder.
+    Raises TypeError for a name of the wrong type, ValueError for a name that is neither
+    or a folder without tokenizer, and DataUnavailable where the hub does not answer and
+    nothing is cached.
     """
-    if Path(name).is_dir():
+    shapes.check_type(str | Path, name=name)
+    if os.path.isdir(name):
         from transformers import AutoTokenizer
 
-        return AutoTokenizer.from_pretrained(name)
-    _check_hub_name(name)
+        try:
+            return AutoTokenizer.from_pretrained(name)
+        except Exception as error:  # transformers raises errors of many types
+            raise ValueError(
+                f"name must be a folder with a tokenizer that transformers can load, "
+                f"got {shapes.shown(str(name))}"
+            ) from error
+    if os.path.isfile(name):
+        raise ValueError(f"name must be a folder or 'owner/name', got the file {name}")
+    if isinstance(name, Path) or not HUB_NAME.fullmatch(name):
+        raise ValueError(
+            f"name must be 'owner/name' on the hub or a folder that exists, got "
+            f"{shapes.shown(str(name))}"
+        )
     with hub_library("models", name) as (transformers, _):
         return transformers.AutoTokenizer.from_pretrained(name)
 
 
 def held_out(sentence: str, share: float = 0.02) -> bool:
-    """Whether a sentence belongs to the held-out share: a function of the sentence
-    alone, so its other translations are held out with it.
+    """Whether a sentence belongs to the held-out share, decided by a hash of it.
 
-    Upper case and white space make no difference. Raises ValueError unless
-    0 < share < 1.
+    A pure function of the sentence: all translations of one sentence are held out
+    together. Upper case and white space make no difference.
+    Raises TypeError for a sentence that is not a str, ValueError unless 0 < share < 1.
     """
-    shapes.check_above(0, share=share)
-    shapes.check_fraction(share=share)
+    shapes.check_type(str, sentence=sentence)
+    shapes.check_greater(0, share=share)
+    shapes.check_rate(share=share)
     words = " ".join(sentence.casefold().split())
-    digest = hashlib.sha256(words.encode()).digest()
+    digest = hashlib.sha256(words.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") < share * 2**64
 
 
-def _hub_rows(name: str, config: str | None, split: str, limit: int | None) -> list:
-    """Rows of a data set. With a limit they are streamed: a slice of the split would
-    first download the whole of it. Streams leave no cache; offline, a slice of what
-    an earlier call without a limit has cached serves."""
-    _check_hub_name(name)
-    with hub_library("datasets", name) as (datasets, online):
-        if online and limit is not None:
-            stream = datasets.load_dataset(name, config, split=split, streaming=True)
-            return list(stream.take(limit))
-        part = split if limit is None else f"{split}[:{limit}]"
-        return datasets.load_dataset(name, config, split=part).to_list()
+# --- checks --------------------------------------------------------------------------
 
 
-def _is_file(source: Source, split: str, limit: int | None) -> bool:
-    if limit is not None:
-        shapes.check_positive(limit=limit)
-    if not isinstance(source, Path) and Path(source).suffix not in files.SUFFIXES:
+def _checked_limit(source: object, split: object, limit: object) -> int | None:
+    """Check what all sources have in common, and return the limit as an int."""
+    shapes.check_type(str | Path, source=source)
+    shapes.check_text(split=split)
+    if limit is None:
+        return None
+    shapes.check_positive(limit=limit)
+    return int(limit)
+
+
+def _needed(limit: int | None, world: str) -> int:
+    if limit is None:
+        raise ValueError(f"limit must be given for {world!r}: the world has no end")
+    return limit
+
+
+def _is_file(source: Source, split: str) -> bool:
+    if not files.is_file(source):
         return False
     if split != "train":
-        raise ValueError(f"split of one file must be 'train', got {split!r}: {source}")
+        raise ValueError(f"split must be 'train' for a file, got {split!r}")
     return True
 
 
-def _check_hub_name(name: str) -> None:
+# --- the hub -------------------------------------------------------------------------
+
+
+def _hub_items(
+    source: Source, config: str | None, split: str, limit: int | None, read: Callable
+) -> list:
+    """What `read` makes of the first rows of a data set; rows without text are skipped.
+
+    read: (row, place) -> item, raises `files.EmptyText` for a row without text.
+    """
+    name = str(source)
     if not HUB_NAME.fullmatch(name):
-        kinds = ", ".join(files.SUFFIXES)
         raise ValueError(
-            f"source={name!r} must be an embedded world ('stories' for texts, "
-            f"'phrases' for pairs, 'senses' for labelled texts), 'owner/name' on the "
-            f"hub, or a file in {kinds}"
+            f"source must be a world ('stories' for texts, 'phrases' for pairs, "
+            f"'senses' for labelled texts), 'owner/name' on the hub or a .txt, .jsonl, "
+            f".parquet or .tsv file, got {name[:40]!r}"
         )
+    items = []
+    with closing(_hub_rows(name, config, split, limit is not None)) as rows:
+        for number, row in enumerate(rows):
+            try:
+                items.append(read(row, f"{name}, row {number}"))
+            except files.EmptyText:
+                continue
+            if len(items) == limit:
+                break
+    if not items:
+        raise ValueError(f"source {name!r} has no row with text in split {split!r}")
+    return items
 
 
-def _count(source: Source, limit: int | None) -> int:
-    if limit is None:
-        raise ValueError(f"the world {source!r} has no end: say how many with limit=")
-    shapes.check_positive(limit=limit)
-    return limit
+def _hub_rows(
+    name: str, config: str | None, split: str, streaming: bool
+) -> Iterator[dict]:
+    """Rows of a data set on the hub, or of what an earlier call has cached.
+
+    Streaming downloads only the rows that are read and leaves no cache; otherwise the
+    whole split is downloaded first.
+    """
+    with hub_library("datasets", name) as (datasets, online):
+        if streaming and online:
+            yield from datasets.load_dataset(name, config, split=split, streaming=True)
+        elif streaming:
+            yield from datasets.load_dataset(name, config, split=split)
+        else:
+            yield from datasets.load_dataset(name, config, split=split).to_list()

@@ -1,6 +1,6 @@
 """Subjects, verb groups and clauses: tense, negation, clitics, questions, times.
 
-Knows how a verb and its subject are said in both languages; knows no whole sentence.
+Knows verbs and their subjects in both languages. Knows nothing of whole sentences.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,14 @@ ADVERBS = {"": "", "not": "no:k", "never": "nunca:k", "always": "siempre:k"}
 
 
 class Clauses(NounPhrases):
-    """Draws subjects and verbs and puts them together.
+    """Draws subjects and verbs and combines them.
 
     A verb is a row of the data file: English forms, infinitive and gerund, present,
     past, future, pattern, kinds of subject, kinds of object (or of place).
     """
 
     def name(self, path: str) -> Phrase:
+        """The name of a person."""
         name, gender = self.draw.pick(self.grammar["words"]["names"])[0].split()
         pronoun = {"m": "him", "f": "her"}[gender]
         return Phrase(
@@ -57,21 +58,25 @@ class Clauses(NounPhrases):
         return Phrase(names, 3, gender, "person", "them")
 
     def actor(self, verb: list[str], who: bool = True) -> Phrase:
-        """A subject that can do this; sometimes "who", which asks."""
+        """A subject that can do this; sometimes "who", which makes a question."""
         if who and not self.question and self.tense in STATES and self.draw.chance(4):
             self.mark = "?"
             return Phrase(both("who:n", "quién:n", "S"), 1, "m")
-        kinds = ["person", "kin"] + ["animal"] * ("animal" in verb[6])
+        kinds = ["person", "kin"]
+        if "animal" in verb[6]:
+            kinds.append("animal")
         return self.subject(kinds, list(SUBJECTS))
 
     def verb(self, *patterns: str) -> list[str]:
+        """A verb with one of these patterns."""
         table = self.grammar["verbs"]["table"]
         return self.draw.pick([row for row in table if row[5] in patterns])
 
     def ask(self) -> None:
-        """Sometimes make it a question that wants yes or no."""
+        """Sometimes make it a yes-no question."""
         if not self.adverb and self.draw.chance(12):
-            self.question, self.mark = True, "?"
+            self.question = True
+            self.mark = "?"
 
     def choose(self, verb: list[str]) -> None:
         """Draw tense, negation and mood for a verb."""
@@ -101,7 +106,8 @@ class Clauses(NounPhrases):
     def english_core(self, verb: list[str], person: int) -> tuple[str, str]:
         """(auxiliary, rest) without adverbs, as labeled text."""
         base, third, past, ing = verb[0].split()
-        be, tense = BE.get(self.tense, BE["present"])[person], self.tense
+        tense = self.tense
+        be = BE.get(tense, BE["present"])[person]
         do = "did" if tense == "past" else "does" if person == 1 else "do"
         helped = self.question or self.adverb == "not"
         if base == "be":
@@ -112,7 +118,7 @@ class Clauses(NounPhrases):
         if tense in ("present", "past") and helped:
             return f"{do}:~f", f"{base}:v"
         if tense == "past" and past == base and person != 1:
-            raise Retry  # "we read": nobody can tell the past from the present
+            raise Retry  # "we read": past and present are the same word
         return {
             "present": ("", f"{third if person == 1 else base}:v"),
             "past": ("", f"{past}:v"),
@@ -122,7 +128,7 @@ class Clauses(NounPhrases):
         }.get(tense, (f"{tense}:x", f"{base}:v"))
 
     def english_verb(self, verb: list[str], person: int, path: str = "V") -> tuple:
-        """(auxiliary, rest): in a question the subject stands between them."""
+        """(auxiliary, rest): in a question the subject goes between them."""
         aux, main = self.english_core(verb, person)
         if self.adverb == "not":
             aux = "cannot:x,k" if self.tense == "can" else f"{aux} not:k"
@@ -150,7 +156,7 @@ class Clauses(NounPhrases):
     ) -> Both:  # fmt: skip
         """Subject, verb and the rest; a question moves the verb before the subject.
 
-        `last`: where Spanish asks, the subject comes last ("¿Está cansada Ana?").
+        `last`: in a Spanish question the subject comes last ("¿Está cansada Ana?").
         """
         aux, main = self.english_verb(verb, subject.person)
         group = self.spanish_verb(verb, subject.person, clitic)
@@ -162,7 +168,7 @@ class Clauses(NounPhrases):
         return Both(english, group + ends[0] + ends[1])
 
     def timed(self, clause: Both) -> Both:
-        """Now and then a time, at the end or (without comma) at the beginning."""
+        """Sometimes with a time, at the end or (without comma) at the beginning."""
         rows = [r for r in self.grammar["words"]["times"] if self.tense in r[0].split()]
         plain = not self.adverb or (self.adverb == "not" and self.tense != "present")
         plain = plain and "relative clause" not in self.features

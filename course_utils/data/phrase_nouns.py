@@ -1,6 +1,6 @@
 """Noun phrases that agree: determiners, adjectives, owners, relative clauses, places.
 
-Knows nouns and what stands around them in both languages; knows nothing of verbs.
+Knows nouns and the words around them in both languages. Knows nothing of verbs.
 """
 
 from collections.abc import Sequence
@@ -28,22 +28,29 @@ TAKES |= {kind: {"all"} for kind in SITES} | {kind: {"all", "own"} for kind in M
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase in both languages, and what the words around it agree with."""
+    """A noun phrase in both languages, and the features that other words agree with."""
 
     words: Both
     person: int  # of the verb: 0 I, 1 he or she, 2 we, 3 they
     gender: str
     kind: str = "person"
     pronoun: str = ""  # the English object pronoun, or the subject pronoun itself
-    personal: bool = True  # Spanish says "a" before it as an object
-    column: int = field(init=False)  # of Spanish forms: m, f, plural m, plural f
+    personal: bool = True  # as an object it takes "a" in Spanish
+    column: int = field(init=False)  # of the Spanish forms: m, f, plural m, plural f
 
     def __post_init__(self) -> None:
-        column = 2 * (self.person == 3) + (self.gender == "f")
+        column = column_of(self.person == 3, self.gender)
         object.__setattr__(self, "column", column)
 
     def as_object(self, path: str) -> Both:
+        """The phrase as a direct object, with the personal "a" where Spanish has it."""
         return Both((), words(f"a:~{path}n" if self.personal else "")) + self.words
+
+
+def column_of(plural: bool, gender: str) -> int:
+    """The column of a Spanish form: masculine, feminine, both of them in plural."""
+    column = 2 if plural else 0
+    return column + 1 if gender == "f" else column
 
 
 @cache
@@ -57,7 +64,7 @@ def nouns(kinds: tuple[str, ...]) -> tuple[list, list, list]:
 
 @cache
 def adjectives(kind: str, noun: str, new: bool) -> list[list[str]]:
-    """Rows [English, Spanish forms, ser or estar, meaning]; noun "" takes them all."""
+    """Rows [English, Spanish forms, ser or estar, meaning]; all of them for noun ""."""
     table, fits = grammar()["adjectives"], grammar()["fits"].get(kind, "")
     rows = [[*row, fit] for fit in fits.split() for row in table[fit]]
     return [row for row in rows if not noun or new_adjective(row[0], noun) == new]
@@ -70,16 +77,21 @@ def new_adjective(adjective: str, noun: str) -> bool:
 
 
 class NounPhrases:
-    """Draws noun phrases; the state of the sentence decides what is allowed.
+    """Draws noun phrases; the state of the sentence decides which are allowed.
 
-    Roles: subject, definite (a subject or what one likes: no "a", no adjective),
-    object, antecedent (an object that "it" takes up), new (there is ...), other.
+    Roles: subject, definite (a subject, or the object of "like": no "a", no adjective),
+    object, antecedent (an object that "it" refers to), new (after "there is"), other.
     """
 
     def __init__(self, draw: Draw, goal: str) -> None:
-        self.draw, self.goal, self.grammar = draw, goal, grammar()
-        self.shape, self.tense, self.adverb = "", "present", ""
-        self.question, self.mark = False, "."
+        self.draw = draw
+        self.goal = goal
+        self.grammar = grammar()
+        self.shape = ""
+        self.tense = "present"
+        self.adverb = ""
+        self.question = False
+        self.mark = "."
         self.features: set[str] = set()
         self.held: set[str] = set()
 
@@ -95,7 +107,7 @@ class NounPhrases:
         return self.draw.pick(others)
 
     def determiner(self, kind: str, plural: int, role: str) -> list[str] | None:
-        """A row of the table that fits; None where both languages go bare."""
+        """A row of the table that fits; None for no determiner in either language."""
         bare = 45 if kind in MASS else 15 if plural and kind in SMALL else 0
         if role == "object" and not self.question and self.draw.chance(bare):
             return None
@@ -113,7 +125,8 @@ class NounPhrases:
         """An adjective that fits the noun (new to it for goal "adjective")."""
         new = bool(noun) and self.goal == "adjective"
         rows = adjectives(kind, noun, new)
-        self.held |= {"adjective"} if new and rows else set()
+        if new and rows:
+            self.held.add("adjective")
         return self.draw.pick(rows) if rows else None
 
     def described(self, path: str, row: list[str], column: int) -> Both:
@@ -124,10 +137,11 @@ class NounPhrases:
 
     def noun_phrase(self, path: str, kinds: Sequence[str], role: str) -> Phrase:
         """Draw a noun with its determiner, adjectives, owner and relative clause."""
-        draw, (kind, noun) = self.draw, self.noun(kinds, role)
+        draw = self.draw
+        kind, noun = self.noun(kinds, role)
         singular, more = noun[0].split()
         plural = int(more != "-" and draw.chance(30))
-        column = 2 * plural + (noun[2] == "f")
+        column = column_of(plural == 1, noun[2])
         english = more if plural else singular
         core = both(f"{english}:n", f"{noun[1].split()[plural]}:n", path)
         row = None
@@ -154,13 +168,17 @@ class NounPhrases:
         return Phrase(core, 1 + 2 * plural, noun[2], kind, pronoun, personal)
 
     def behind(self, noun: Both, adjective: Both) -> Both:
-        """A red house, una casa roja: the lines of the alignment cross."""
+        """A red house, una casa roja: the alignment links cross."""
         self.features.add("moved adjective")
         return Both(adjective.english + noun.english, noun.spanish + adjective.spanish)
 
     def front(self, path: str, det: list[str], column: int, good: bool) -> Both:
-        """An adjective that stands before the noun in both languages."""
-        takes = ("any",) * good + ("the",) * (det[0] == "the the")
+        """An adjective that precedes the noun in both languages."""
+        takes = []
+        if good:
+            takes.append("any")
+        if det[0] == "the the":
+            takes.append("the")
         if not takes:
             return Both()
         table = self.grammar["determiners"]["front"]
@@ -193,7 +211,9 @@ class NounPhrases:
     def plain(self, path: str, kinds: Sequence[str]) -> Both:
         """A noun with its article and little more; for places."""
         kind, noun = self.noun(kinds, "other")
-        left, right, feminine = noun[0].split()[0], noun[1].split()[0], noun[2] == "f"
+        left = noun[0].split()[0]
+        right = noun[1].split()[0]
+        feminine = noun[2] == "f"
         core = both(f"{left}:n", f"{right}:n", path)
         row = self.adjective(left, kind) if self.draw.chance(12) else None
         if row:
@@ -202,14 +222,14 @@ class NounPhrases:
         return both("the:d", f"{ARTICLES[feminine]}:d", path) + core
 
     def site(self, path: str, kinds: str = ANYWHERE, goes: bool = False) -> Both:
-        """In the kitchen, en la cocina; or, where somebody goes, to it."""
+        """In the kitchen, en la cocina; with `goes`, to the kitchen, a la cocina."""
         kind = self.draw.weighted({kind: SITES[kind] for kind in kinds.split()})
         there = self.plain(path, [kind])
         english = "to" if goes else kind if kind in ("at", "on") else "in"
         return both(f"{english}:p", "a:p" if goes else "en:p", path) + there
 
     def place(self, path: str, kind: str) -> Both:
-        """Where something is; small things also lie on, in and under others."""
+        """Where something is; small things can also be on, in or under other things."""
         small = kind in SMALL
         if not self.draw.chance(70 if small else 35):
             return self.site(path)

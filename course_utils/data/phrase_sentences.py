@@ -1,6 +1,6 @@
-"""The shapes of sentences: each draws its words and says them in both languages.
+"""The shapes of sentences: each draws its words and orders them in both languages.
 
-Knows the dozen shapes of the world; knows nothing of splits, indices or tokens.
+Knows the twelve shapes of sentences. Knows nothing of splits, indices or tokens.
 """
 
 from course_utils.data.phrase_clauses import BE, SUBJECTS, Clauses
@@ -10,12 +10,12 @@ from course_utils.data.phrase_words import Both, Draw, Retry, both, words
 CLITICS = {"me": "me", "us": "nos", "him": "lo", "her": "la"}
 RECIPIENTS = {"me": "me", "us": "nos", "him": "le", "her": "le", "them": "les"}
 LIKERS = {"I": "me", "we": "nos", "he": "le", "she": "le", "they": "les"}
-INDOORS = (*SMALL, *MASS, "song", "lesson", "instrument")  # what one handles anywhere
+INDOORS = (*SMALL, *MASS, "song", "lesson", "instrument")  # can be used anywhere
 OBJECT_CLITICS = ("lo", "la", "los", "las")
 
 
 def others(subject: Phrase, pronouns: dict[str, str]) -> list[str]:
-    """The object pronouns that are not (part of) the subject, as "me" is of "we"."""
+    """The object pronouns that do not refer to the subject, as "me" does to "we"."""
     own = ("me", "us") if subject.pronoun in ("I", "we") else ()
     return [pronoun for pronoun in pronouns if pronoun not in own]
 
@@ -89,7 +89,7 @@ class Sentence(Clauses):
         return self.shape_and(but=True)
 
     def shape_give(self) -> Both:
-        """He gives me a book: me da un libro; to a noun Spanish says it twice."""
+        """He gives me a book: me da un libro; a noun is doubled by le or les."""
         verb = self.verb("give")
         self.choose(verb)
         subject = self.actor(verb)
@@ -111,7 +111,7 @@ class Sentence(Clauses):
         verb = self.verb("act")
         self.choose(verb)
         place = self.site("P", verb[7])
-        if self.draw.chance(25):  # nowhere in particular: forget what was drawn
+        if self.draw.chance(25):  # no place: forget the one that was drawn
             place = Both()
             self.features.discard("moved adjective")
             self.held.discard("adjective")
@@ -130,7 +130,9 @@ class Sentence(Clauses):
         kinds = PEOPLE if kind in PEOPLE else [kind]
         subject = self.subject(kinds, ["he", "she"], "definite")
         row = self.adjective("", subject.kind or "person")
-        tenses = ["present", "past"] + ["future"] * (row[2] == "estar")
+        tenses = ["present", "past"]
+        if row[2] == "estar":
+            tenses.append("future")
         verb = self.being(row[2], tenses)
         adjective = self.described("A", row, subject.column)
         return self.clause(verb, subject, adjective, last=True)
@@ -179,7 +181,7 @@ class Sentence(Clauses):
         return agent + Both(aux + main, group) + liked
 
     def liked(self, verb: list[str]) -> tuple[int, Both]:
-        """What one likes: an activity or a thing, which Spanish makes the subject."""
+        """The object of "like", an activity or a thing: the subject in Spanish."""
         if self.draw.chance(30):
             act = self.verb("act")
             base, infinitive = act[0].split()[0], act[1].split()[0]

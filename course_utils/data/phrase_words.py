@@ -1,6 +1,6 @@
-"""Words with alignment labels in two languages, exact draws, and the word table.
+"""Words with alignment labels in two languages, reproducible draws, the word table.
 
-Knows how words join into text; knows nothing of nouns, verbs or sentences.
+Knows how words join into text. Knows nothing of nouns, verbs or sentences.
 """
 
 import tomllib
@@ -19,12 +19,12 @@ Words = tuple[Word, ...]
 
 
 class Retry(Exception):  # noqa: N818
-    """These choices make no sentence of this world: draw again."""
+    """The choices made so far cannot become a sentence of this world: draw again."""
 
 
 @dataclass(frozen=True)
 class Both:
-    """The same thing in both languages; + appends on both sides."""
+    """The same phrase in both languages; `+` appends in both."""
 
     english: Words = ()
     spanish: Words = ()
@@ -35,16 +35,17 @@ class Both:
 
 @cache
 def words(text: str, path: str = "") -> Words:
-    """Read "word:label,~label ..."; words that share path and label are aligned.
+    """Parse "word:label,~label ..."; words that share path and label are aligned.
 
-    A label with ~ makes its links only possible, as for the second word of "look_for".
+    A label with ~ makes its links only possible, not sure. The words after the first in
+    "look_for" get possible links.
     """
     found = []
     for item in text.split():
-        word, _, labels = item.partition(":")
-        marks = [mark for mark in labels.split(",") if mark]
-        sure = frozenset(path + mark for mark in marks if mark[0] != "~")
-        maybe = frozenset(path + mark[1:] for mark in marks if mark[0] == "~")
+        word, _, names = item.partition(":")
+        labels = [label for label in names.split(",") if label]
+        sure = frozenset(path + label for label in labels if label[0] != "~")
+        maybe = frozenset(path + label[1:] for label in labels if label[0] == "~")
         first, *particles = word.split("_")
         found.append((first, sure, maybe))
         found += [(particle, frozenset(), sure) for particle in particles]
@@ -53,18 +54,18 @@ def words(text: str, path: str = "") -> Words:
 
 @cache
 def both(english: str, spanish: str, path: str = "") -> Both:
-    """The same words in both languages, each with its place in the sentence."""
+    """Labelled words in both languages; path: where the phrase is in the sentence."""
     return Both(words(english, path), words(spanish, path))
 
 
 class Draw:
-    """Integers from a hash of the key: the same on every machine and Python."""
+    """Random integers from a hash of the key: the same on any machine and Python."""
 
     def __init__(self, *key: str | int) -> None:
         self.state = int.from_bytes(sha256(repr(key).encode()).digest()[:8], "big")
 
     def below(self, n: int) -> int:
-        """Splitmix64 (Steele, Lea and Flood, 2014), scaled to 0 ... n - 1."""
+        """An integer in [0, n), by splitmix64 (Steele, Lea and Flood, 2014)."""
         self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
         z = self.state
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
@@ -72,14 +73,17 @@ class Draw:
         return ((z ^ (z >> 31)) * n) >> 64
 
     def chance(self, percent: int) -> bool:
+        """True with this probability."""
         return self.below(100) < percent
 
     def pick(self, items: Sequence) -> Any:
+        """One of the items, each equally likely. Raises Retry if there are none."""
         if not items:
             raise Retry
         return items[self.below(len(items))]
 
     def weighted(self, weights: dict) -> Any:
+        """One of the keys, by its integer weight. Raises Retry if there are none."""
         left = self.below(sum(weights.values())) if weights else -1
         for item, weight in weights.items():
             left -= weight
@@ -90,7 +94,7 @@ class Draw:
 
 @cache
 def grammar() -> dict:
-    """The data file, each table as a list of rows, each row as a list of columns."""
+    """The content of phrases.toml: a table is a list of rows, a row a list of cells."""
     text = files("course_utils.data").joinpath("phrases.toml").read_text("utf-8")
 
     def rows(value):
@@ -105,7 +109,7 @@ def grammar() -> dict:
 
 
 def joined(phrase: Words, spanish: bool) -> list[Word]:
-    """Apply the rules between neighbors: an apple; del niño, al niño, Ana e Inés."""
+    """Apply the rules for adjacent words: an apple; del niño, al niño, Ana e Inés."""
     found: list[Word] = []
     for word in phrase:
         text, last = word[0].lower(), found[-1][0] if found else ""
@@ -121,9 +125,9 @@ def joined(phrase: Words, spanish: bool) -> list[Word]:
 
 
 def pieces(phrase: Words, mark: str, spanish: bool) -> list[Word]:
-    """The words as tokens: with their blanks, a capital and the punctuation."""
+    """The words as tokens: with spaces, a capital and punctuation; mark: "." or "?"."""
     (first, *labels), *rest = joined(phrase, spanish)
-    spaced = [(t if t == "'s" else f" {t}", *marks) for t, *marks in rest]
+    spaced = [(word if word == "'s" else f" {word}", *more) for word, *more in rest]
     opening = [("¿", frozenset(), frozenset("!"))] if spanish and mark == "?" else []
     closing = (mark, frozenset("!"), frozenset())
     return [*opening, (first[0].upper() + first[1:], *labels), *spaced, closing]

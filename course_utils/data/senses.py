@@ -1,7 +1,7 @@
 """Sentences with a word that has two senses, each a pure function of its index.
 
-Knows which sense is meant, which words decide it and on which side they stand. The
-words lie in senses.toml. Knows nothing of tokens, batches or models.
+Knows which sense is meant, which words decide it, and on which side of the word they
+are. The words are in senses.toml. Knows nothing of token ids, batches or models.
 """
 
 import re
@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 from course_utils.data.phrase_words import Draw
+from course_utils.shapes import check_choice, check_integer
 
 SPLITS = {
     "train": "Sentences without the held-out pairs below.",
@@ -18,20 +19,24 @@ SPLITS = {
     "known from other words, adjectives known from other nouns, frames turned around.",
 }
 PIECE = re.compile(r" ?[A-Za-z]+|[.,]")
-# Pairs (word, clue) are held out where the sum of their numbers divides by this.
+# Pairs (word, clue) are held out where the sum of their numbers is divisible by this.
 HELD = 4
-TURNED = {("movable", 2): 0, ("movable", 5): 1}  # frame -> who is meant only in test
-PRONOUNS, ALONE, PLACED = 25, 30, 25  # percent
+# Frame -> the noun that comes first in train; the other order is in test only.
+TURNED = {("movable", 2): 0, ("movable", 5): 1}
+PRONOUNS = 25  # percent of the sentences that ask for the referent of "it"
+ALONE = 30  # percent of the clauses without a second clause
+PLACED = 25  # percent of the nouns with a place
 
 
 @dataclass(frozen=True)
 class Usage:
     """One sentence and the sense of one word in it.
 
-    `tokens` are the pieces of GPT-2's pre-tokenizer, "".join(tokens) == text;
-    `position` is that of the word among them, `clues` those of the words that decide.
-    They stand on one `side` of it, "left" or "right". `sense` is "animal", "thing",
-    "action", …; of a pronoun it is "first" or "second": the noun that it means.
+    `tokens` are the pieces of GPT-2's pre-tokenizer: "".join(tokens) == text.
+    `position` is the index of the word among them; `clues` are the indices of the words
+    that decide its sense, all on one `side` of it, "left" or "right". `sense` is
+    "animal", "thing", "action", …; for a pronoun it is "first" or "second", the noun
+    that it refers to.
     """
 
     text: str
@@ -44,8 +49,16 @@ class Usage:
 
     @property
     def label(self) -> int:
-        """The place of (word, sense) in `labels()`."""
-        return labels().index(f"{self.word}: {self.sense}")
+        """The index of (word, sense) in `labels()`.
+
+        Raises ValueError for a word and sense that the world does not have.
+        """
+        name = f"{self.word}: {self.sense}"
+        if name not in labels():
+            raise ValueError(
+                f"word={self.word!r} with sense={self.sense!r} is not in labels()"
+            )
+        return labels().index(name)
 
 
 @cache
@@ -63,33 +76,35 @@ def labels() -> tuple[str, ...]:
 
 
 def usage(index: int, split: str = "train", seed: int = 0) -> Usage:
-    """The sentence at this index: the same for the same (index, split, seed).
+    """The sentence at this index: a pure function of (index, split, seed).
 
-    Raises ValueError for a negative index or an unknown split, TypeError for an index
-    or seed that is not an int.
+    split: a key of SPLITS. Raises ValueError for a negative index or seed or an unknown
+    split, TypeError for an index or seed that is not an integer.
     """
-    for name, value in (("index", index), ("seed", seed)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, not {value!r}")
-    if index < 0:
-        raise ValueError(f"index={index} must be 0 or more")
-    if split not in SPLITS:
-        raise ValueError(f"split={split!r} must be one of: {', '.join(SPLITS)}")
-    draw = Draw("senses", seed, split, index)
+    check_integer(0, index=index, seed=seed)
+    check_choice("split", split, tuple(SPLITS))
+    # Draw hashes the repr: no NumPy types
+    draw = Draw("senses", int(seed), str(split), int(index))
     if draw.chance(PRONOUNS):
         return _finished(*_pronoun(draw, split == "test"))
     word = draw.pick([*lexicon()["words"]])
-    sense, side = draw.pick(lexicon()["words"][word]), draw.pick(["left", "right"])
+    sense = draw.pick(lexicon()["words"][word])
+    side = draw.pick(["left", "right"])
     text = _arranged(draw, _clause(draw, word, sense, side, split == "test"), word)
-    verbal = "action" in lexicon()["words"][word]  # "the book", "to book": left tells
+    # "the book", "to book": the word on the left decides.
+    verbal = "action" in lexicon()["words"][word]
     return _finished(text, word, sense, "left" if verbal else side)
 
 
 def _clause(
     draw: Draw, word: str, sense: str, side: str, held: bool, taken: str = ""
 ) -> str:
-    """Clues are marked with ^, the word with @; what is `taken` is not said again."""
-    words, clauses = lexicon()["words"], lexicon()["clauses"]
+    """A clause with the word marked by @ and its clues by ^.
+
+    taken: the text of another clause, whose phrases are not used again.
+    """
+    words = lexicon()["words"]
+    clauses = lexicon()["clauses"]
     number = [w for w in words if sense in words[w]].index(word)
     if sense == "action":
         start = _marked(_choice(draw, lexicon()["action"]["before"], number, held))
@@ -106,8 +121,9 @@ def _clause(
 
 
 def _arranged(draw: Draw, clause: str, word: str) -> str:
-    """The clause alone, or beside another one that says nothing about its sense."""
-    clauses, words = lexicon()["clauses"], lexicon()["words"]
+    """The clause alone, or joined with another that does not decide its sense."""
+    clauses = lexicon()["clauses"]
+    words = lexicon()["words"]
     if draw.chance(ALONE):
         return draw.pick(clauses["alone"]).format(clause)
     twins = [w for w in words if words[w] == words[word] and w != word]
@@ -127,7 +143,8 @@ def _arranged(draw: Draw, clause: str, word: str) -> str:
 def _pronoun(draw: Draw, held: bool) -> tuple[str, str, str, str]:
     table = lexicon()["pronoun"]
     kind = draw.pick(["movable", "movable", "movable", "crossed"])
-    forms, meant = table[kind], draw.below(2)  # 0: the animal, 1: the other noun
+    forms = table[kind]
+    meant = draw.below(2)  # 0: the animal, 1: the other noun
     frame = draw.below(len(forms["frames"]))
     first = 0 if kind == "crossed" else draw.below(2)
     if (kind, frame) in TURNED and not held:
@@ -147,7 +164,7 @@ def _pronoun(draw: Draw, held: bool) -> tuple[str, str, str, str]:
 def _choice(
     draw: Draw, items: list[str], number: int, held: bool | None, taken: str = ""
 ) -> str:
-    """An item that is held out for this word, or (False) is not, or (None) any."""
+    """An item that is held out for this word (True), is not (False), or any (None)."""
     fit = [
         item
         for k, item in enumerate(items)
@@ -165,10 +182,10 @@ def _marked(phrase: str) -> str:
 
 
 def _finished(text: str, word: str, sense: str, side: str) -> Usage:
-    marks = re.findall(r"[\^@]?[A-Za-z]+|,", text)
-    marks.append(".")
-    clues = tuple(i for i, mark in enumerate(marks) if mark[0] == "^")
-    position = next(i for i, mark in enumerate(marks) if mark[0] == "@")
+    """The usage that a marked text describes."""
+    pieces = re.findall(r"[\^@]?[A-Za-z]+|,", text)
+    clues = tuple(i for i, piece in enumerate(pieces) if piece[0] == "^")
+    position = next(i for i, piece in enumerate(pieces) if piece[0] == "@")
     text = _plain(text)
     text = text[0].upper() + text[1:] + "."
     return Usage(text, word, sense, side, tuple(PIECE.findall(text)), position, clues)

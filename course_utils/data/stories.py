@@ -1,7 +1,7 @@
-"""The story world: small stories whose exact probability is known.
+"""The story world: short stories whose exact probability is known.
 
-Knows how to tell the story of an index and what each token costs an ideal reader;
-knows nothing of tensors, models or grading.
+Knows how to generate the story of an index, and the probability of each of its tokens.
+Knows nothing of tensors, models or grading.
 """
 
 import functools
@@ -20,6 +20,7 @@ from course_utils.data.story_grammar import (
     spell,
 )
 from course_utils.data.story_graph import first_node, load_graph, read, totals
+from course_utils.shapes import check_integer, check_same, check_type
 
 KINDS = ("wording", "copying", "ending")
 
@@ -28,13 +29,13 @@ KINDS = ("wording", "copying", "ending")
 class Story:
     """One story of the world.
 
-    text: the story, up to its last full stop (the end token is not in it).
-    log_probability: its exact natural logarithm in nats, the end token included.
-    plot: the name of its plot. bindings: each slot that it uses, and the word there.
+    text: the story without the end token.
+    log_probability: of the story with its end token, exact, in nats.
+    plot: the name of its plot. bindings: each slot that it uses, and the word in it.
     tokens: GPT-2's pieces of the text (" the", "Once", "."), then "<eos>".
     beats: the name of each beat, and its part of the text.
-    kinds: for each token "wording", "copying" (a word or pronoun that the story so
-    far fixes) or "ending" (the end token, or the token that comes instead of it).
+    kinds: for each token "wording", "copying" (a word or pronoun that the text before
+    it determines) or "ending" (the end token, or the token that could have been it).
     """
 
     text: str
@@ -47,30 +48,48 @@ class Story:
 
     @property
     def floor(self) -> list[float]:
-        """-log p(token | tokens before) in nats, one per token, the end included."""
+        """-log p(token | tokens before) in nats, one per token, the end included.
+
+        Raises as `token_costs` where the tokens are not a story of the world.
+        """
         return token_costs(self.tokens)
 
     @property
     def floor_by_kind(self) -> dict[str, float]:
-        """The nats of the story that fall on each kind of token."""
+        """The nats of the story for each kind of token.
+
+        Raises ValueError where `kinds` does not name a kind for each token.
+        """
+        check_same("lengths of tokens and kinds", len(self.tokens), len(self.kinds))
+        if unknown := {*self.kinds} - {*KINDS}:
+            raise ValueError(
+                f"kinds must hold {', '.join(KINDS)}, got {unknown.pop()!r}"
+            )
         costs = list(zip(self.kinds, self.floor, strict=True))
         return {kind: sum(c for k, c in costs if k == kind) for kind in KINDS}
 
 
 def story(index: int, seed: int = 0) -> Story:
-    """The story of an index: the same text on every machine and Python.
+    """The story at this index: the same text on any machine and version of Python.
 
-    Raises TypeError unless index and seed are whole numbers, ValueError if negative.
+    Raises TypeError for an index or seed that is not an integer, ValueError for a
+    negative one.
     """
-    _check_number(index, "index")
-    _check_number(seed, "seed")
-    digest = hashlib.sha512(f"story {seed} {index}".encode()).digest()
+    check_integer(0, index=index, seed=seed)
+    digest = hashlib.sha512(f"story {int(seed)} {int(index)}".encode()).digest()
     return tell(load_grammar(), int.from_bytes(digest, "big"))
 
 
 def tell(grammar: Grammar, number: int) -> Story:
-    """The story of a grammar that the digits of a (big) number spell."""
-    teller, beats, begin = _Teller(grammar, number), {}, 0
+    """The story that a number stands for: each choice takes the next of its digits.
+
+    number: an integer >= 0, large enough for all choices.
+    """
+    check_type(Grammar, grammar=grammar)
+    check_integer(0, number=number)
+    teller = _Teller(grammar, int(number))
+    beats = {}
+    begin = 0
     plot = teller.pick(grammar.plots)
     for section in ("opening", plot, "closing"):
         for beat in grammar.sections[section]:
@@ -92,10 +111,11 @@ def tell(grammar: Grammar, number: int) -> Story:
 
 @no_type_check
 class _Teller:
-    """Tells one story; each choice is the next digit of one big number."""
+    """Generates one story; each choice is the next digit of one large number."""
 
     def __init__(self, grammar: Grammar, number: int):
-        self.grammar, self.number = grammar, number
+        self.grammar = grammar
+        self.number = number
         self.ways = 1
         self.bound: dict[str, Filler] = {}
         self.tokens: list[str] = []
@@ -129,28 +149,28 @@ class _Teller:
         self.kinds.extend([kind] * len(tokens))
 
 
-def _check_number(value: int, name: str, least: int = 0) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be {least} or more, not {value}")
-
-
 def token_costs(tokens: list[str]) -> list[float]:
     """-log p(token | tokens before) in nats for the tokens of a story of the world.
 
-    Raises ValueError when the tokens (end included) are not a whole story.
+    Raises TypeError unless tokens is a list of strings, ValueError unless the tokens
+    (with the end token) are a complete story.
     """
+    check_type(list | tuple, tokens=tokens)
+    for place, token in enumerate(tokens):
+        check_type(str, **{f"tokens[{place}]": token})
     grammar = load_grammar()
     steps = list(read(tokens, first_node(grammar, load_graph()), grammar.slots))
     if not steps or not steps[-1][1] or tokens[-1] != END:
-        raise ValueError("tokens must be a whole story of the world with its end token")
+        raise ValueError(
+            f"tokens must be a complete story of the world with its end token {END!r}, "
+            f"got {len(tokens)} tokens that are not"
+        )
     return [-math.log(chance) for chance, _ in steps]
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The least loss that any model can have on the world, as means over stories."""
+    """The lowest loss that a model can have on the world, as means over stories."""
 
     nats_per_token: float
     nats_per_story: float
@@ -162,9 +182,13 @@ class Floor:
 def mean_floor(count: int = 1000, seed: int = 0, start: int = 0) -> Floor:
     """The floor averaged over the stories start, …, start + count - 1.
 
-    The end token counts as a token and as one byte. Raises ValueError for count < 1.
+    The end token counts as a token and as one byte. Raises TypeError for an argument
+    that is not an integer, ValueError for count < 1 or a negative seed or start.
     """
-    _check_number(count, "count", 1)
+    check_integer(1, count=count)
+    check_integer(0, seed=seed, start=start)
+    count = int(count)
+    start = int(start)
     told = [story(index, seed) for index in range(start, start + count)]
     nats = -sum(one.log_probability for one in told)
     tokens = sum(len(one.tokens) for one in told)
@@ -182,7 +206,7 @@ def mean_floor(count: int = 1000, seed: int = 0, start: int = 0) -> Floor:
 
 
 def entropy() -> float:
-    """The exact expected floor of the world in nats per story, end token included."""
+    """The exact entropy of the world in nats per story, the end token included."""
     grammar = load_grammar()
     return totals(first_node(grammar, load_graph()), grammar.slots)[1]
 
@@ -199,7 +223,7 @@ def plots() -> list[str]:
 
 
 def vocabulary() -> list[str]:
-    """Every piece that a story can hold, sorted; the end token is not among them."""
+    """All pieces that a story can contain, sorted, without the end token."""
     return list(_vocabulary())
 
 

@@ -1,13 +1,17 @@
 """Read the grammar of the story world: its slots, lists, plots, beats and wordings.
 
-Knows the file format and how a slot is spelled; knows nothing of chances or seeds.
+Knows the file format and the spelling of slots. Knows nothing of probabilities or
+seeds.
 """
 
 import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import NamedTuple, no_type_check
+
+from course_utils.shapes import check_type
 
 END = "<eos>"
 PRONOUNS = {
@@ -23,12 +27,13 @@ MARK = re.compile(r"\{[^{}]*\}|<[^<>]*>|[\[\]|]|[^\[\]{}<>|]+|.")
 
 @no_type_check
 def pieces(text: str) -> list[str]:
-    """Cut a text into GPT-2's pieces (" the", "Once", "."), which join to the text."""
+    """Split a text into GPT-2's pieces (" the", "Once", "."); they join to the text."""
+    check_type(str, text=text)
     return PIECE.findall(text)
 
 
 class Filler(NamedTuple):
-    """A word that can stand in a slot, and the pronoun that stands for it."""
+    """A word for a slot, and the pronoun that refers to it: "she", "he" or "it"."""
 
     text: str
     pronoun: str
@@ -36,7 +41,10 @@ class Filler(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """Something bound once per story; `agrees`: the slot whose pronoun it takes."""
+    """A variable that is bound once per story.
+
+    fillers: the words that it can take. agrees: the slot whose pronoun it must share.
+    """
 
     name: str
     fillers: tuple[Filler, ...] = ()
@@ -44,7 +52,7 @@ class Slot:
 
     @no_type_check
     def choices(self, bound: dict[str, Filler]) -> tuple[Filler, ...]:
-        """The fillers that may be bound now."""
+        """The fillers that agree with the slots that are bound already."""
         if self.agrees not in bound:
             return self.fillers
         return _agreeing(self, bound[self.agrees].pronoun)
@@ -68,7 +76,7 @@ class Use(NamedTuple):
 @no_type_check
 @functools.lru_cache(maxsize=100_000)
 def spell(use: Use, filler: Filler) -> tuple[str, ...]:
-    """The pieces that a use of a slot writes for a filler."""
+    """The pieces of the text that a use of a slot writes for a filler."""
     text = filler.text if use.form == "word" else PRONOUNS[filler.pronoun][use.form]
     if use.article:
         text = ("an " if text[0] in "aeiou" else "a ") + text
@@ -79,14 +87,14 @@ def spell(use: Use, filler: Filler) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Choice:
-    """Equally likely sequences; a sequence holds pieces, uses and choices."""
+    """Equally likely sequences of pieces, uses and choices."""
 
     options: tuple[tuple, ...]
 
 
 @dataclass(frozen=True)
 class Beat:
-    """One step of a story and the wordings that tell it."""
+    """One step of a story and its possible wordings."""
 
     section: str
     name: str
@@ -95,7 +103,7 @@ class Beat:
 
 @dataclass
 class Grammar:
-    """The whole file: slots, and the beats of opening, plots and closing."""
+    """The content of the file: slots, lists, and the beats of each section."""
 
     slots: dict[str, Slot] = field(default_factory=dict)
     lists: dict[str, list[str]] = field(default_factory=dict)
@@ -112,16 +120,23 @@ class GrammarError(ValueError):
 
 
 def parse_wording(text: str, grammar: Grammar, space: bool) -> tuple:
-    """Read one wording into a sequence of pieces, uses and choices."""
+    """Parse one wording into a sequence of pieces, uses and choices.
+
+    space: whether a space precedes the first piece. Raises ValueError for a syntax
+    error.
+    """
+    check_type(str, text=text)
+    check_type(Grammar, grammar=grammar)
+    check_type(bool, space=space)
     marks = MARK.findall(text)
     sequence = _sequence(marks, grammar, space)
     if marks:
-        raise ValueError(f"a lone {marks[0]!r}")
+        raise ValueError(f"unmatched {marks[0]!r}")
     return sequence
 
 
 def _sequence(marks: list[str], grammar: Grammar, space: bool) -> tuple:
-    """Consume marks up to "|", "]" or the end; a space waits for what follows it."""
+    """Consume marks up to "|", "]" or the end; a space belongs to the next piece."""
     items: list = []
     while marks and marks[0] not in ("|", "]"):
         mark = marks.pop(0)
@@ -137,7 +152,7 @@ def _sequence(marks: list[str], grammar: Grammar, space: bool) -> tuple:
                 Choice(tuple(parse_wording(o, grammar, space) for o in options))
             )
         elif mark[0] in "{}<>":
-            raise ValueError(f"a lone {mark!r}")
+            raise ValueError(f"unmatched {mark!r}")
         else:
             items.extend(pieces(" " * space + mark.rstrip(" ")))
             space = mark.endswith(" ")
@@ -162,7 +177,8 @@ def _choice(marks: list[str], grammar: Grammar, space: bool) -> Choice:
 
 
 def _use(text: str, grammar: Grammar, space: bool) -> Use:
-    capital, text = text[:1].isupper(), text[:1].lower() + text[1:]
+    capital = text[:1].isupper()
+    text = text[:1].lower() + text[1:]
     article = text.startswith("a ")
     name, _, form = text.removeprefix("a ").partition(".")
     if name in PRONOUNS["he"]:
@@ -177,8 +193,13 @@ def _use(text: str, grammar: Grammar, space: bool) -> Use:
 
 
 def read_grammar(text: str, source: str = "stories.txt") -> Grammar:
-    """Read a grammar; raises GrammarError, which names the line, for a faulty one."""
-    grammar, reader = Grammar(), None
+    """Parse a grammar. Raises GrammarError for a syntax error, naming source and line.
+
+    text: the content of the file. source: its name.
+    """
+    check_type(str, text=text, source=source)
+    grammar = Grammar()
+    reader = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -196,11 +217,28 @@ def read_grammar(text: str, source: str = "stories.txt") -> Grammar:
             raise GrammarError(f"{source}: the section {name!r} is missing")
     if not grammar.plots:
         raise GrammarError(f"{source}: there is no plot")
+    for part in _incomplete(grammar):
+        raise GrammarError(f"{source}: {part}")
     return grammar
 
 
+def _incomplete(grammar: Grammar) -> Iterator[str]:
+    """What a parsed grammar lacks to tell a story."""
+    for slot in grammar.slots.values():
+        if not slot.fillers:
+            yield f"the slot {slot.name!r} has no words"
+        if slot.agrees is not None and slot.agrees not in grammar.slots:
+            yield f"the slot {slot.name!r} agrees with an unknown slot {slot.agrees!r}"
+    for name, beats in grammar.sections.items():
+        if not beats:
+            yield f"the section {name!r} has no beats"
+        for beat in beats:
+            if not beat.wordings.options:
+                yield f"the beat {beat.name!r} of {name!r} has no wordings"
+
+
 def _header(line: str, grammar: Grammar):
-    """Begin a slot, list, section or beat; give back what reads its indented lines."""
+    """Begin a slot, list, section or beat; return the parser of its indented lines."""
     word, _, rest = line.strip().partition(" ")
     if word == "slot" and rest:
         name, _, agrees = rest.partition(" as ")

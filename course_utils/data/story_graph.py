@@ -1,6 +1,6 @@
 """The story grammar as a graph of pieces, and how to read a text along it exactly.
 
-Knows chances and what is bound; knows nothing of seeds or of grading.
+Knows probabilities and bound slots. Knows nothing of seeds or grading.
 """
 
 import functools
@@ -19,18 +19,20 @@ from course_utils.data.story_grammar import (
     load_grammar,
     spell,
 )
+from course_utils.shapes import check_type
 
 
 @no_type_check
 class Node:
-    """A place between two pieces: what may come next, how likely, and where it leads.
+    """A position between two pieces, with the arcs to the pieces that may come next.
 
-    arcs: (chance, label, node); a label is a piece or the use of a slot.
-    beats: the (section, beat) names that the place can belong to.
+    arcs: (probability, label, node); a label is a piece or the use of a slot.
+    beats: the (section, beat) names that the position can belong to.
     """
 
     def __init__(self, arcs: list[tuple], beats: frozenset):
-        self.arcs, self.beats = arcs, beats
+        self.arcs = arcs
+        self.beats = beats
         self.steps: dict = {}
         for chance, label, target in arcs:
             self.steps.setdefault(label, []).append((chance, target))
@@ -38,14 +40,15 @@ class Node:
         self._merged: dict = {}
 
     def follow(self, label: str | Use) -> tuple[float, "Node"]:
-        """The chance of a label, and the node behind it.
+        """The probability of a label, and the node that it leads to.
 
-        Where wordings share a beginning the label leads to several nodes; they are
-        joined into one whose arcs keep every way apart, so that no chance is lost.
+        Where wordings share a beginning, the label leads to several nodes. They are
+        merged into one that has the arcs of all, so that probabilities stay exact.
         """
         if label not in self._merged:
             ways = self.steps[label]
-            total, node = math.fsum(chance for chance, _ in ways), ways[0][1]
+            total = math.fsum(chance for chance, _ in ways)
+            node = ways[0][1]
             if len(ways) > 1:
                 arcs = [
                     (chance / total * p, label, target)
@@ -61,7 +64,7 @@ LAST = Node([], frozenset())
 
 
 def _arcs(sequence: tuple, follow: list[tuple], beats: frozenset) -> list[tuple]:
-    """The arcs that begin a sequence whose end goes on with the arcs of `follow`."""
+    """The arcs at the start of a sequence that is followed by the arcs `follow`."""
     for item in reversed(sequence):
         if isinstance(item, Choice):
             share = 1 / len(item.options)
@@ -85,6 +88,7 @@ def _beat_arcs(beats: list[Beat], follow: list[tuple], entries: dict) -> list[tu
 
 def build_graph(grammar: Grammar) -> dict[tuple[str, str], Node]:
     """The graph of all stories: the node where each (section, beat) begins."""
+    check_type(Grammar, grammar=grammar)
     entries: dict[tuple[str, str], Node] = {}
     closing = _beat_arcs(grammar.sections["closing"], [(1.0, END, LAST)], entries)
     plots = [
@@ -105,12 +109,14 @@ def load_graph() -> dict[tuple[str, str], Node]:
 
 
 def first_node(grammar: Grammar, graph: dict) -> Node:
-    """The node where every story begins."""
+    """The node at which every story begins."""
+    check_type(Grammar, grammar=grammar)
+    check_type(dict, graph=graph)
     return graph["opening", grammar.sections["opening"][0].name]
 
 
 class Reading(NamedTuple):
-    """One way to have read the pieces so far: where it stands and what is bound."""
+    """One parse of the pieces so far; rest: the pieces of a slot still to come."""
 
     weight: float
     node: Node
@@ -120,7 +126,7 @@ class Reading(NamedTuple):
 
 @functools.lru_cache(maxsize=10_000)
 def _openings(use: Use, fillers: tuple[Filler, ...]) -> dict[str, list[tuple]]:
-    """First piece -> the (filler, further pieces) that an unbound slot can write."""
+    """The (filler, further pieces) that an unbound slot can write, by first piece."""
     found: dict[str, list[tuple]] = {}
     for filler in fillers:
         first, *rest = spell(use, filler)
@@ -132,7 +138,7 @@ def _openings(use: Use, fillers: tuple[Filler, ...]) -> dict[str, list[tuple]]:
 def advance(
     readings: list[Reading], token: str, slots: dict[str, Slot]
 ) -> list[Reading]:
-    """The readings that can go on with a piece, each weight times its chance."""
+    """The readings after one more piece, their weights times its probability."""
     found = []
     for weight, node, bound, rest in readings:
         if rest:
@@ -161,11 +167,14 @@ def advance(
 def read(
     tokens: list[str], start: Node, slots: dict[str, Slot]
 ) -> Iterator[tuple[float, list[Reading]]]:
-    """Read piece by piece: p(piece | pieces before), and the readings that are left.
+    """Read piece by piece; yields p(piece | pieces before) and the readings after it.
 
-    The sum over all readings keeps the chance exact where the prefix is ambiguous.
-    A piece that cannot come has chance 0 and ends the reading.
+    The sum over all readings keeps p exact where the prefix is ambiguous. A piece that
+    is not possible has probability 0 and ends the iteration.
     """
+    check_type(list | tuple, tokens=tokens)
+    check_type(Node, start=start)
+    check_type(dict, slots=slots)
     readings = [Reading(1.0, start, {})]
     for token in tokens:
         readings = advance(readings, token, slots)
@@ -179,7 +188,10 @@ def read(
 
 
 def count_parses(tokens: list[str], start: Node, slots: dict[str, Slot]) -> int:
-    """How many ways the grammar has to write exactly these tokens (end included)."""
+    """The number of parses of these tokens, the end token included."""
+    check_type(list | tuple, tokens=tokens)
+    for place, token in enumerate(tokens):
+        check_type(str, **{f"tokens[{place}]": token})
     steps = list(read(tokens, start, slots))
     if len(steps) < max(2, len(tokens)) or not steps[-1][1] or tokens[-1] != END:
         return 0
@@ -189,8 +201,10 @@ def count_parses(tokens: list[str], start: Node, slots: dict[str, Slot]) -> int:
 def totals(start: Node, slots: dict[str, Slot]) -> tuple[int, float]:
     """(number of stories, entropy in nats per story) from a node on, both exact.
 
-    They add up the graph from its end, which is exact because no story has two parses.
+    Computed backwards from the end of the graph; exact because no story has two parses.
     """
+    check_type(Node, start=start)
+    check_type(dict, slots=slots)
 
     @functools.cache
     def ahead(node: Node, bound: frozenset) -> tuple[int, float]:
