@@ -1,14 +1,23 @@
-"""Arrays in, figures out. Knows colors, axes and alt texts; knows nothing of models.
+"""Draw arrays as figures: heat maps, attention maps, curves, bars and arrows.
 
-One call draws one figure and shows it as a small PNG. `alt` is one sentence that says
-what one sees. `roles` gives a label the color of its role, as in the drawings:
-`curves({"loss": losses}, alt, axes, roles={"loss": "mistake"})`. Arrays are tensors,
-NumPy arrays or lists. Wrong shapes, labels and roles raise ValueError.
+Knows colors, axes and alt texts. Knows nothing of models.
+
+One call draws one figure and displays it as a small PNG. `alt` is one sentence that
+says what the figure shows. `roles` gives a label the color of its role in the drawings:
+`curves({"loss": losses}, alt, axes, roles={"loss": "mistake"})`; it may name labels of
+other figures too. Arrays are tensors of any type and device, NumPy arrays or lists.
+
+Every function raises TypeError for an argument of the wrong type, and ValueError for
+shapes and labels that do not fit together, an unknown role, or numbers that cannot be
+drawn (NaN, infinity, a number <= 0 on a logarithmic axis).
 """
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,42 +30,70 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
-from course_utils.shapes import check_choice
+from course_utils.shapes import (
+    broadcasts,
+    check_choice,
+    check_greater,
+    check_number,
+    check_same,
+    check_text,
+    check_type,
+    shown,
+)
 
-Words, Named, Pair = Iterable[str], Mapping[str, Any], tuple[str, str]
+Words = Iterable[Any]
+Named = Mapping[str, Any]
+Pair = Sequence[str]
 
-ROLES = {  # Okabe and Ito's palette, safe for color-blind readers, and three more
-    "query": "#0072B2", "key": "#E69F00", "value": "#009E73",
+# The palette of Okabe and Ito, which is safe for color-blind readers, and three more.
+ROLES = {
+    "query": "#0072B2",
+    "key": "#E69F00",
+    "value": "#009E73",
     "weight": "#CC79A7",  # scores and weights
-    "context": "#56B4E9", "position": "#F0E442", "mask": "#999999",
-    "residual": "#333333",  # the stream of vectors: input, residual, output
+    "context": "#56B4E9",
+    "position": "#F0E442",
+    "mask": "#999999",
+    "residual": "#333333",  # the residual stream: input, residual, output
     "feedforward": "#8C6D46",  # feed-forward layers and norms
-    "mistake": "#D55E00",  # a wrong version, a bug, the thing to worry about
-}  # fmt: skip
+    "mistake": "#D55E00",  # a wrong version, a bug, a warning
+}
 _CYCLE = ("residual", "context", "key", "weight", "value", "query", "feedforward")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _PURPLES = ["#FFFFFF", "#EBCBDC", ROLES["weight"], "#8A3F6B", "#4A1638"]
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", _PURPLES)
 _INK = "#222222"
 _MIDDLE = {"ha": "center", "va": "center"}
-_styled = rc_context({
-    "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10,
-    "axes.spines.top": False, "axes.spines.right": False, "text.color": _INK,
-    "axes.labelcolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
-    "figure.facecolor": "white", "savefig.facecolor": "white", "legend.frameon": False,
-})  # fmt: skip
+_LOGARITHMIC = ("", "x", "y", "xy")
+_styled = rc_context(
+    {
+        "font.family": "DejaVu Sans",
+        "font.size": 9,
+        "axes.titlesize": 10,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "text.color": _INK,
+        "axes.labelcolor": _INK,
+        "xtick.color": _INK,
+        "ytick.color": _INK,
+        "figure.facecolor": "white",
+        "savefig.facecolor": "white",
+        "legend.frameon": False,
+    }
+)
 
 
 @_styled
 def show(figure: Figure, alt: str) -> None:
     """Display a figure as a PNG; `alt` is its alt text and its plain text."""
-    if not alt.strip():
-        raise ValueError("alt must say what the figure shows, it is empty")
-    drawn, small = BytesIO(), BytesIO()
-    with warnings.catch_warnings():  # a letter that the font lacks is a small box
+    check_type(Figure, figure=figure)
+    check_text(alt=alt)
+    drawn = BytesIO()
+    with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure.savefig(drawn, format="png", dpi=100)
     figure.clear()
+    small = BytesIO()
     palette = Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE)
     palette.save(small, format="png", optimize=True)
     data = {"image/png": small.getvalue(), "text/plain": alt}
@@ -65,41 +102,88 @@ def show(figure: Figure, alt: str) -> None:
 
 @_styled
 def heatmap(
-    values: Any, alt: str, axes: Pair = ("", ""), rows: Words | None = None,
-    columns: Words | None = None, signed: bool = False,
-) -> None:  # fmt: skip
-    """Draw a matrix, or several on one color scale side by side: {title: matrix}.
+    values: Any,
+    alt: str,
+    axes: Pair = ("", ""),
+    rows: Words | None = None,
+    columns: Words | None = None,
+    signed: bool = False,
+) -> None:
+    """Draw a matrix, or several with as many rows side by side: {title: matrix}.
 
-    `axes` names what runs (down the rows, along the columns). Colors start at 0, or
-    are centered on 0 when `signed`. One matrix of up to 100 cells shows its numbers.
+    `axes` names what runs (down the rows, along the columns). All matrices have one
+    color scale; it starts at 0, or is centered on 0 when `signed`. A single matrix of
+    up to 100 cells shows its numbers.
     """
-    named = values if isinstance(values, Mapping) else {"": values}
-    matrices = [_array(matrix, 2, name or "values") for name, matrix in named.items()]
-    figure, _ = _matrices(list(named), matrices, axes, (rows, columns), signed)
+    check_type(bool, signed=signed)
+    _check_axes(axes)
+    if isinstance(values, Mapping):
+        _check_named(values=values)
+        matrices = {t: _array(m, 2, _place("values", t)) for t, m in values.items()}
+    else:
+        matrices = {"": _array(values, 2, "values")}
+    height = len(next(iter(matrices.values())))
+    for title, matrix in matrices.items():
+        if len(matrix) != height:
+            raise ValueError(
+                f"values must be matrices with as many rows, got {height} and, for "
+                f"{title!r}, {len(matrix)}"
+            )
+        if matrix.min() < 0 and not signed:
+            raise ValueError(
+                f"values must be >= 0 unless signed=True, got {matrix.min():.3g}"
+            )
+    panels = [
+        _Panel(title, matrix, _labels("columns", columns, matrix.shape[1]))
+        for title, matrix in matrices.items()
+    ]
+    figure, _ = _matrices(panels, _labels("rows", rows, height), axes, signed)
     show(figure, alt)
 
 
 @_styled
 def attention_map(
-    weights: Any, queries: Words, keys: Words, alt: str, title: str | Sequence = "",
-    mask: Any = None, marks: Iterable[Sequence[int]] = (),
-) -> None:  # fmt: skip
+    weights: Any,
+    queries: Words,
+    keys: Words,
+    alt: str,
+    title: str | Sequence[str] = "",
+    mask: Any = None,
+    marks: Iterable[Sequence[int]] = (),
+) -> None:
     """Draw the weights of one head, "q k", or of several side by side, "h q k".
 
-    One row per query, one column per key; `title` is one title, or one per head.
-    Cells where `mask` ("q k", True = may look) is False are hatched. `marks` frames
-    the cells (query, key) that one expects, such as a known alignment.
+    One row per query, one column per key; `title` is a string for one head, a list of
+    strings for several. Cells where `mask` ("q k", bool, True = may look) is False are
+    hatched. `marks` frames the cells (query, key) that one expects, such as a known
+    alignment.
     """
     heads = _array(weights, None, "weights")
-    heads, title = (heads[None], [title]) if heads.ndim == 2 else (heads, title)
-    titles = list(title) or [f"head {h}" for h in range(len(heads))]
-    if heads.ndim != 3 or len(titles) != len(heads):
-        came = f"got the shape {heads.shape} and {len(titles)} titles"
-        raise ValueError(f"weights must be q k, or h q k with one title per h, {came}")
-    axes, words = ("query position", "key position"), (list(queries), list(keys))
-    seen = np.ones_like(heads[0]) if mask is None else _array(mask, 2, "mask")
-    hidden = np.argwhere(np.broadcast_to(seen == 0, heads.shape[1:]))
-    figure, drawn = _matrices(titles, list(np.where(seen == 0, 0, heads)), axes, words)
+    if heads.ndim not in (2, 3):
+        raise ValueError(
+            f"weights must have shape (query, key) or (head, query, key), got "
+            f"{heads.shape}"
+        )
+    if heads.min() < 0:
+        raise ValueError(f"weights must be >= 0, got {heads.min():.3g}")
+    if heads.ndim == 2:
+        check_type(str, title=title)
+        titles = [title]
+        heads = heads[None]
+    else:
+        titles = _titles(title, len(heads))
+    shape = heads.shape[1:]
+    rows = _labels("queries", _listed("queries", queries), shape[0])
+    columns = _labels("keys", _listed("keys", keys), shape[1])
+    allowed = _allowed(mask, shape)
+    marks = _cells(marks, shape)
+    axes = ("query position", "key position")
+    panels = [
+        _Panel(title, np.where(allowed, head, 0), columns)
+        for title, head in zip(titles, heads, strict=True)
+    ]
+    figure, drawn = _matrices(panels, rows, axes)
+    hidden = np.argwhere(~allowed)
     for axis in drawn:
         _frame(axis, hidden, facecolor="#E4E4E4", edgecolor=ROLES["mask"], hatch="////")
         _frame(axis, marks, fill=False, edgecolor=ROLES["key"], linewidth=2)
@@ -113,50 +197,74 @@ def equation(parts: Iterable[Any], alt: str, rows: Words = ()) -> None:
     A part is a sign ("·", "=", "→") or (name, array, role); a vector is drawn as one
     row. `rows` labels the rows of the first matrix.
     """
-    parts = [p if isinstance(p, str) else (*p, _array(p[1], 2, p[0])) for p in parts]
-    rows = list(rows)
-    parts = [sign_or_part for p in parts for sign_or_part in (p, "")][:-1]
+    parts = [_part(part, place) for place, part in enumerate(_listed("parts", parts))]
+    matrices = [part[1] for part in parts if not isinstance(part, str)]
+    if not matrices:
+        raise ValueError("parts must hold at least one (name, array, role), got none")
+    words = [_text(word) for word in _listed("rows", rows)]
+    if words:
+        _check_count("rows", words, len(matrices[0]))
+    spaced = [item for part in parts for item in (part, "")][:-1]
     widths = [
-        0.4 * len(p) + 0.2 if isinstance(p, str) else p[-1].shape[1] for p in parts
+        0.4 * len(part) + 0.2 if isinstance(part, str) else part[1].shape[1]
+        for part in spaced
     ]
-    height = max(len(p[-1]) for p in parts if not isinstance(p, str))
-    margin, left = 0.4 + 0.2 * max(map(len, rows), default=0), 0.0
+    height = max(len(matrix) for matrix in matrices)
+    margin = 0.4 + 0.2 * max((len(word) for word in words), default=0)
     total = sum(widths) + margin + 0.4
     figure = Figure(figsize=(min(0.5, 7.4 / total) * total, 0.3 * (height + 1.4)))
     axis = figure.add_axes((0, 0, 1, 1))
     axis.set(xlim=(-margin, total - margin), ylim=(height + 0.2, -1.2))
     axis.axis("off")
-    for part, width in zip(parts, widths, strict=True):
+    left = 0.0
+    for part, width in zip(spaced, widths, strict=True):
         if isinstance(part, str):
             axis.text(left + width / 2, height / 2, part, size=18, **_MIDDLE)
         else:
-            name, _, role, matrix = part
+            name, matrix, color = part
             top = (height - len(matrix)) / 2
             axis.text(left + width / 2, top - 0.3, name, ha="center", weight="bold")
-            _draw_numbers(axis, matrix, _color(role), (left, top))
+            _draw_numbers(axis, matrix, color, (left, top))
         left += width
-    for r, word in enumerate(rows):
-        axis.text(-0.15, r + 0.5, word, ha="right", va="center")
+    top = (height - len(matrices[0])) / 2
+    for r, word in enumerate(words):
+        axis.text(-0.15, top + r + 0.5, word, ha="right", va="center")
     show(figure, alt)
 
 
 @_styled
 def curves(
-    series: Named, alt: str, axes: Pair, title: str = "", log: str = "",
-    lines: Named | None = None, roles: Named | None = None,
-) -> None:  # fmt: skip
+    series: Named,
+    alt: str,
+    axes: Pair,
+    title: str = "",
+    log: str = "",
+    lines: Named | None = None,
+    roles: Named | None = None,
+) -> None:
     """Draw {label: y} or {label: (x, y)} as lines; `log` is "", "x", "y" or "xy".
 
     `axes` labels (x, y). `lines` adds labeled horizontal lines, {label: height}: a
-    known floor, a baseline.
+    known floor, a baseline. A NaN among y leaves a gap.
     """
+    _check_named(series=series)
+    _check_style(axes, title, lines, roles)
+    check_choice("log", log, _LOGARITHMIC)
+    points = {label: _points(values, label, log) for label, values in series.items()}
+    if "y" in log:
+        for label, height in (lines or {}).items():
+            check_greater(0, **{_place("lines", label): _scalar(height)})
     figure, [axis] = _panels(1, (5.0, 3.0))
-    for i, (label, values) in enumerate(series.items()):
-        x, y = values if isinstance(values, tuple) else (range(len(values)), values)
-        line = _array(list(x), 1, label), _array(y, 1, label)
-        style = {"label": label, "color": _pick(label, i, roles), "markersize": 4}
-        style |= {"linestyle": _DASHES[i % len(_DASHES)]}
-        axis.plot(*line, marker="o" if len(line[1]) <= 12 else None, **style)
+    for i, (label, (x, y)) in enumerate(points.items()):
+        axis.plot(
+            x,
+            y,
+            marker="o" if len(y) <= 12 else None,
+            label=label,
+            color=_pick(label, i, roles),
+            markersize=4,
+            linestyle=_DASHES[i % len(_DASHES)],
+        )
     axis.set_xscale("log" if "x" in log else "linear")
     axis.set_yscale("log" if "y" in log else "linear")
     _finish(axis, axes, title, lines)
@@ -165,19 +273,34 @@ def curves(
 
 @_styled
 def bars(
-    labels: Words, series: Named, alt: str, axes: Pair, title: str = "",
-    lines: Named | None = None, roles: Named | None = None,
-) -> None:  # fmt: skip
-    """Draw one group of bars per label, one bar in it per series {name: heights}."""
-    labels = list(labels)
-    places, thick = np.arange(len(labels)), 0.8 / len(series)
+    labels: Words,
+    series: Named,
+    alt: str,
+    axes: Pair,
+    title: str = "",
+    lines: Named | None = None,
+    roles: Named | None = None,
+) -> None:
+    """Draw one group of bars per label, with one bar per series, {name: heights}."""
+    _check_named(series=series)
+    _check_style(axes, title, lines, roles)
+    labels = _listed("labels", labels)
+    heights = {n: _array(h, 1, _place("series", n)) for n, h in series.items()}
+    for name, numbers in heights.items():
+        if len(numbers) != len(labels):
+            raise ValueError(
+                f"{_place('series', name)} must hold one height for each of "
+                f"{len(labels)} labels, got {len(numbers)}"
+            )
+    places = np.arange(len(labels))
+    thick = 0.8 / len(series)
     width = np.clip(0.8 * len(labels) + 2, 3.5, 7)
     figure = Figure(figsize=(width, 2.8), layout="constrained")
     axis = figure.subplots()
-    for i, (name, heights) in enumerate(series.items()):
+    for i, (name, numbers) in enumerate(heights.items()):
         middle = places + (i - (len(series) - 1) / 2) * thick
-        style = {"label": name, "color": _pick(name, i, roles)}
-        axis.bar(middle, _array(heights, 1, name), thick * 0.92, **style)
+        color = _pick(name, i, roles)
+        axis.bar(middle, numbers, thick * 0.92, label=name, color=color)
     axis.set_xticks(places, labels)
     _finish(axis, axes, title, lines)
     show(figure, alt)
@@ -185,17 +308,36 @@ def bars(
 
 @_styled
 def histograms(
-    samples: Named, alt: str, axis: str, limits: Sequence, role: str = "weight"
+    samples: Named,
+    alt: str,
+    axis: str,
+    limits: Sequence[float | int],
+    role: str = "weight",
 ) -> None:
     """Draw {title: numbers} as histograms side by side, all on the axis `limits`.
 
-    Heights are shares of a sample; numbers beyond the limits are counted at the edge.
+    Heights are shares of a sample; numbers beyond the limits, infinity included, are
+    counted at the edge.
     """
-    figure, panels = _panels(len(samples), (1.5, 1.9), sharex=True, sharey=True)
-    for panel, (name, sample) in zip(panels, samples.items(), strict=True):
-        numbers = np.clip(_array(sample, None, name).ravel(), *limits)
-        share = np.full(numbers.size, 1 / numbers.size)
-        panel.hist(numbers, 40, range=limits, weights=share, color=_color(role))
+    _check_named(samples=samples)
+    check_type(str, axis=axis)
+    check_type(tuple | list, limits=limits)
+    if len(limits) != 2:
+        raise ValueError(f"limits must be (low, high), got {len(limits)} numbers")
+    low, high = limits
+    check_number(**{"limits[0]": low, "limits[1]": high})
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"limits must be finite with low < high, got {low} and {high}")
+    color = _color(role)
+    numbers = {
+        name: _array(sample, None, _place("samples", name), infinite=True).ravel()
+        for name, sample in samples.items()
+    }
+    figure, panels = _panels(len(numbers), (1.5, 1.9), sharex=True, sharey=True)
+    for panel, (name, sample) in zip(panels, numbers.items(), strict=True):
+        share = np.full(sample.size, 1 / sample.size)
+        clipped = np.clip(sample, low, high)
+        panel.hist(clipped, 40, range=(low, high), weights=share, color=color)
         panel.set(title=name, xlabel=axis)
     show(figure, alt)
 
@@ -205,13 +347,28 @@ def arrows(
     vectors: Named, alt: str, title: str = "", roles: Named | None = None
 ) -> None:
     """Draw vectors of the plane, {label: (x, y)}, as arrows from the origin."""
+    _check_named(vectors=vectors)
+    check_type(str, title=title)
+    _check_roles(roles)
+    ends = {}
+    for label, vector in vectors.items():
+        name = _place("vectors", label)
+        ends[label] = _array(vector, 1, name)
+        if len(ends[label]) != 2:
+            raise ValueError(f"{name} must be (x, y), got {len(ends[label])} numbers")
     figure, [axis] = _panels(1, (2.6, 3.4))
-    ends = {label: _array(vector, 1, label) for label, vector in vectors.items()}
-    reach = 1.3 * max(np.abs(end).max() for end in ends.values())
+    reach = 1.3 * max(np.abs(end).max() for end in ends.values()) or 1.0
     for i, (label, (x, y)) in enumerate(ends.items()):
-        style = {"color": _pick(label, i, roles), "width": reach / 100}
-        style |= {"length_includes_head": True, "head_width": reach / 20}
-        axis.arrow(0, 0, x, y, **style)
+        axis.arrow(
+            0,
+            0,
+            x,
+            y,
+            color=_pick(label, i, roles),
+            width=reach / 100,
+            length_includes_head=True,
+            head_width=reach / 20,
+        )
         side = "left" if x > reach / 4 else "right" if x < -reach / 4 else "center"
         axis.text(1.1 * x, 1.1 * y, label, ha=side, va="center")
     axis.axhline(0, color="#DDDDDD", linewidth=1, zorder=0)
@@ -220,23 +377,233 @@ def arrows(
     show(figure, alt)
 
 
-def _array(values: Any, ndim: int | None, name: str) -> np.ndarray:
-    array = torch.as_tensor(values).detach().cpu().double().numpy()
-    array = array[None] if ndim == 2 and array.ndim == 1 else array
+# --- arguments -----------------------------------------------------------------------
+
+
+def _array(
+    values: Any, ndim: int | None, name: str, infinite: bool = False
+) -> np.ndarray:
+    """The numbers as float64, with `ndim` axes; a vector serves as a matrix of one row.
+
+    Raises TypeError unless they are real numbers, ValueError for another number of
+    axes, no numbers, NaN, or infinity unless `infinite`.
+    """
+    array = _numbers(values, name)
+    if ndim == 2 and array.ndim == 1:
+        array = array[None]
     if array.size == 0 or ndim not in (None, array.ndim):
         wanted = "numbers" if ndim is None else f"numbers along {ndim} axes"
-        raise ValueError(f"{name} must hold {wanted}, its shape is {array.shape}")
+        raise ValueError(f"{name} must hold {wanted}, got shape {array.shape}")
+    if np.isnan(array).any() or (np.isinf(array).any() and not infinite):
+        wanted = "numbers without NaN" if infinite else "finite numbers"
+        stray = array[np.isnan(array) | np.isinf(array)][0]
+        raise ValueError(f"{name} must hold {wanted}, got {stray}")
     return array
 
 
-def _color(role: str) -> str:
+def _numbers(values: Any, name: str) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        values = values.copy()  # torch takes no read-only and no reversed arrays
+    try:
+        tensor = torch.as_tensor(values, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"{name} must be a tensor, an array or a list of numbers, got "
+            f"{shown(values)}"
+        ) from None
+    if tensor.is_complex():
+        raise TypeError(f"{name} must hold real numbers, got {tensor.dtype}")
+    return tensor.detach().double().numpy()
+
+
+def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
+    """One line of `curves`: x and y, checked."""
+    name = _place("series", label)
+    x = None
+    y = values
+    if isinstance(values, tuple):
+        if len(values) != 2:
+            raise ValueError(
+                f"{name} must be a list of heights, or a tuple (x, y); got a tuple of "
+                f"length {len(values)}"
+            )
+        x = _array(_listed(f"{name}: x", values[0]), 1, f"{name}: x")
+        y = values[1]
+    y = _numbers(y, f"{name}: y")
+    if y.ndim != 1 or y.size == 0:
+        raise ValueError(
+            f"{name}: y must hold numbers along 1 axis, got shape {y.shape}"
+        )
+    if np.isnan(y).all():
+        raise ValueError(f"{name}: y must hold a number to draw, got only NaN")
+    if np.isinf(y).any():
+        raise ValueError(f"{name}: y must hold finite numbers, got infinity")
+    if x is None:
+        x = np.arange(len(y), dtype=float)
+    check_same(f"{name}: the lengths of x and y", len(x), len(y))
+    for axis, numbers in (("x", x), ("y", y)):
+        if axis in log and np.nanmin(numbers) <= 0:
+            raise ValueError(
+                f"{name}: {axis} must be > 0 on a logarithmic axis, got "
+                f"{np.nanmin(numbers):.3g}"
+            )
+    return x, y
+
+
+def _place(name: str, label: Any) -> str:
+    """How an error message names one entry of a dict."""
+    return (
+        f"{name}[{label!r}]"
+        if len(repr(label)) <= 40
+        else f"{name}[{repr(label)[:40]}…]"
+    )
+
+
+def _check_named(**named: Any) -> None:
+    for name, value in named.items():
+        check_type(Mapping, **{name: value})
+        if not value:
+            raise ValueError(f"{name} must hold at least one entry, got none")
+
+
+def _check_axes(axes: Any) -> None:
+    check_type(tuple | list, axes=axes)
+    if len(axes) != 2:
+        raise ValueError(f"axes must be two labels, got {len(axes)}")
+    check_type(str, **{"axes[0]": axes[0], "axes[1]": axes[1]})
+
+
+def _check_style(
+    axes: Any, title: Any, lines: Named | None, roles: Named | None
+) -> None:
+    _check_axes(axes)
+    check_type(str, title=title)
+    _check_roles(roles)
+    if lines is not None:
+        check_type(Mapping, lines=lines)
+        for label, height in lines.items():
+            check_greater(-math.inf, **{_place("lines", label): _scalar(height)})
+
+
+def _scalar(height: Any) -> Any:
+    """The number in a tensor or an array without axes."""
+    return height.item() if hasattr(height, "item") and np.ndim(height) == 0 else height
+
+
+def _check_roles(roles: Named | None) -> None:
+    if roles is not None:
+        check_type(Mapping, roles=roles)
+        for label, role in roles.items():
+            check_choice(_place("roles", label), role, tuple(ROLES))
+
+
+def _listed(name: str, values: Any) -> list:
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be a list, got {shown(values)}") from None
+
+
+def _check_count(name: str, words: list, count: int) -> None:
+    if len(words) != count:
+        raise ValueError(
+            f"{name} must hold one label for each of {count} cells, got {len(words)}"
+        )
+
+
+def _labels(name: str, words: Words | None, count: int) -> list[str] | None:
+    """One label per cell; small matrices without labels are numbered from 0."""
+    if words is None and count > 12:
+        return None
+    words = list(range(count)) if words is None else _listed(name, words)
+    _check_count(name, words, count)
+    return [_text(word) for word in words]
+
+
+def _text(word: Any) -> str:
+    """A label as matplotlib draws it literally: a dollar sign begins no formula."""
+    return str(word).replace("$", r"\$")
+
+
+def _titles(title: Any, count: int) -> list[str]:
+    if isinstance(title, str):
+        if title:
+            raise TypeError(
+                f"title must be a list of {count} titles, one per head, got {title!r}"
+            )
+        return [f"head {h}" for h in range(count)]
+    titles = _listed("title", title)
+    if len(titles) != count:
+        raise ValueError(
+            f"title must hold one title per head, {count} for these weights, got "
+            f"{len(titles)}"
+        )
+    for h, one in enumerate(titles):
+        check_type(str, **{f"title[{h}]": one})
+    return titles
+
+
+def _allowed(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The mask as a bool matrix of this shape."""
+    if mask is None:
+        return np.ones(shape, dtype=bool)
+    try:
+        tensor = torch.as_tensor(mask, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"mask must be a bool tensor, got {shown(mask)}") from None
+    if tensor.dtype != torch.bool:
+        raise TypeError(f"mask must be bool (True = may look), got {tensor.dtype}")
+    if tensor.ndim > 2 or not broadcasts(tuple(tensor.shape), tuple(shape)):
+        raise ValueError(
+            f"mask must have shape (query, key) = {tuple(shape)}, got "
+            f"{tuple(tensor.shape)}"
+        )
+    return np.broadcast_to(tensor.numpy(), shape)
+
+
+def _cells(marks: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    """The marks as pairs (query, key), checked."""
+    cells = []
+    for place, cell in enumerate(_listed("marks", marks)):
+        pair = _listed(f"marks[{place}]", cell)
+        if len(pair) != 2 or not all(isinstance(n, Integral) for n in pair):
+            raise TypeError(
+                f"marks[{place}] must be a pair of integers (query, key), got "
+                f"{shown(cell)}"
+            )
+        if not all(0 <= n < size for n, size in zip(pair, shape, strict=True)):
+            raise ValueError(
+                f"marks[{place}] must be a cell of the {shape[0]} x {shape[1]} map, "
+                f"got {tuple(pair)}"
+            )
+        cells.append(tuple(pair))
+    return cells
+
+
+def _part(part: Any, place: int) -> str | tuple[str, np.ndarray, str]:
+    """One part of an equation: a sign, or name, matrix and color."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, tuple | list) or len(part) != 3:
+        raise TypeError(
+            f"parts[{place}] must be a sign or (name, array, role), got {shown(part)}"
+        )
+    name, values, role = part
+    check_type(str, **{f"parts[{place}][0]": name})
+    return name, _array(values, 2, _place("parts", name)), _color(role)
+
+
+def _color(role: Any) -> str:
     check_choice("role", role, tuple(ROLES))
     return ROLES[role]
 
 
 def _pick(label: str, index: int, roles: Named | None) -> str:
     default = label if label in ROLES else _CYCLE[index % len(_CYCLE)]
-    return _color((roles or {}).get(label, default))
+    return ROLES[(roles or {}).get(label, default)]
+
+
+# --- drawing -------------------------------------------------------------------------
 
 
 def _number(value: float) -> str:
@@ -246,57 +613,61 @@ def _number(value: float) -> str:
 
 
 def _panels(count: int, size: Sequence[float], **share: bool) -> tuple[Figure, list]:
+    """A figure with `count` panels, up to five in a row, four in a row beyond that."""
     columns = count if count <= 5 else 4
-    rows = -(-count // columns)
-    wide, high = size[0] * columns + 0.8, size[1] * rows
-    figure = Figure(figsize=(wide, high), layout="constrained")
+    rows = math.ceil(count / columns)
+    width = size[0] * columns + 0.8
+    figure = Figure(figsize=(width, size[1] * rows), layout="constrained")
     axes = list(figure.subplots(rows, columns, squeeze=False, **share).flat)
     for unused in axes[count:]:
         unused.remove()
     return figure, axes[:count]
 
 
+@dataclass
+class _Panel:
+    """One of the matrices that a figure shows side by side."""
+
+    title: str
+    matrix: np.ndarray
+    columns: list[str] | None
+
+
 def _matrices(
-    titles: list, matrices: list, axes: Pair, words: tuple, signed: bool = False
+    panels: list[_Panel], rows: list[str] | None, axes: Pair, signed: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    height, width = matrices[0].shape
-    alone = len(matrices) == 1
+    """Draw matrices with as many rows; return the figure and its axes."""
+    height, width = panels[0].matrix.shape
+    alone = len(panels) == 1
     cell = min(0.52 if alone else 0.3, (5.5 if alone else 1.5) / max(width, height))
     size = [max(1.6, cell * width + 0.4), max(1.6, cell * height + 1)]
-    figure, drawn = _panels(len(matrices), size)
-    limit = max(np.abs(matrix).max() for matrix in matrices)
-    lowest = min(matrix.min() for matrix in matrices)
-    if lowest < 0 and not signed:
-        raise ValueError(f"values must be >= 0 unless signed=True, got {lowest:.3g}")
-    colors, bottom = ("RdBu_r", -limit) if signed else (_WEIGHTS, 0)
-    style = {"cmap": colors, "vmin": bottom, "vmax": limit or 1, "aspect": "auto"}
-    style |= {"interpolation": "nearest"}
-    for axis, name, matrix in zip(drawn, titles, matrices, strict=True):
-        image = axis.imshow(matrix, **style)
+    figure, drawn = _panels(len(panels), size)
+    limit = max(np.abs(panel.matrix).max() for panel in panels)
+    for axis, panel in zip(drawn, panels, strict=True):
+        image = axis.imshow(
+            panel.matrix,
+            cmap="RdBu_r" if signed else _WEIGHTS,
+            vmin=-limit if signed else 0,
+            vmax=limit or 1,
+            aspect="auto",
+            interpolation="nearest",
+        )
         axis.spines[:].set_visible(False)
-        if alone and matrix.size <= 100:
-            for (r, c), value in np.ndenumerate(matrix):
+        if alone and panel.matrix.size <= 100:
+            for (r, c), value in np.ndenumerate(panel.matrix):
                 ink = "white" if abs(value) > 0.6 * limit else _INK
                 axis.text(c, r, _number(value), color=ink, size=8, **_MIDDLE)
         first = axis.get_subplotspec().is_first_col()
-        axis.set(title=name, xlabel=axes[1], ylabel=axes[0] if first else "")
-        turned = cell < 0.45 and width > 3
-        _label(axis.set_xticks, words[1], width, rotation=90 if turned else 0)
-        _label(axis.set_yticks, words[0], height)
+        axis.set(title=panel.title, xlabel=axes[1], ylabel=axes[0] if first else "")
+        if panel.columns is not None:
+            turned = 90 if cell < 0.45 and width > 3 else 0
+            places = np.arange(len(panel.columns))
+            axis.set_xticks(places, panel.columns, rotation=turned)
+        if rows is not None:
+            axis.set_yticks(np.arange(height), rows, rotation=0)
         axis.tick_params(labelleft=first)
     figure.colorbar(image, ax=drawn, shrink=0.85)
     return figure, drawn
-
-
-def _label(set_ticks: Any, words: Words | None, count: int, rotation: int = 0) -> None:
-    """Write one label per cell; small matrices without labels are numbered from 0."""
-    if words is None and count > 12:
-        return
-    words = range(count) if words is None else words
-    words = [str(word).replace("$", r"\$") for word in words]
-    if len(words) != count:
-        raise ValueError(f"{count} cells need {count} labels, got {words}")
-    set_ticks(np.arange(count), words, rotation=rotation)
 
 
 def _frame(axis: Axes, cells: Any, **style: Any) -> None:
@@ -306,22 +677,24 @@ def _frame(axis: Axes, cells: Any, **style: Any) -> None:
 
 def _draw_numbers(axis: Axes, matrix: np.ndarray, color: str, corner: tuple) -> None:
     strength = 0.6 * np.abs(matrix) / (np.abs(matrix).max() or 1)
+    left, top = corner
     for (r, c), value in np.ndenumerate(matrix):
-        x, y = corner[0] + c, corner[1] + r
-        axis.add_patch(Rectangle((x, y), 1, 1, fc=color, alpha=strength[r, c], lw=0))
-        axis.add_patch(Rectangle((x, y), 1, 1, fill=False, ec=color, lw=1))
-        axis.text(x + 0.5, y + 0.5, _number(value), size=8, **_MIDDLE)
+        cell = (left + c, top + r)
+        axis.add_patch(Rectangle(cell, 1, 1, fc=color, alpha=strength[r, c], lw=0))
+        axis.add_patch(Rectangle(cell, 1, 1, fill=False, ec=color, lw=1))
+        axis.text(cell[0] + 0.5, cell[1] + 0.5, _number(value), size=8, **_MIDDLE)
 
 
 def _finish(axis: Axes, labels: Pair, title: str, lines: Named | None) -> None:
     for label, height in (lines or {}).items():
+        height = _scalar(height)
         axis.axhline(height, color=_INK, linewidth=1, linestyle=":")
         place = {"transform": axis.get_yaxis_transform(), "ha": "right", "va": "bottom"}
         paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
         axis.text(1, height, label, size=8, bbox=paper, **place)
     axis.set(xlabel=labels[0], ylabel=labels[1], title=title)
     if len(axis.get_legend_handles_labels()[1]) > 1:
-        if axis.patches:  # bars leave no room for it
+        if axis.patches:  # bars leave no room for a legend inside
             axis.figure.legend(loc="outside lower center", ncols=4)
         else:
             axis.legend()

@@ -1,12 +1,15 @@
-"""Look inside one forward pass. The only way in: hooks on the layers that really ran.
+"""Record what the modules of a model return in one forward pass, by forward hooks.
 
 Knows modules and their names. Knows nothing of what they compute.
 """
 
+import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import Tensor, nn
+
+from course_utils.shapes import check_type
 
 
 class Recording(dict):
@@ -28,8 +31,12 @@ class Recording(dict):
         }
 
     def __missing__(self, name: str):
-        ran = ", ".join(self) or "nothing (did the model run?)"
-        raise KeyError(f"no module named {name!r} ran while recording; recorded: {ran}")
+        """Raises KeyError with similar names; without one if nothing was recorded."""
+        advice = "nothing was recorded: run the model inside the `with` block"
+        if self:
+            similar = difflib.get_close_matches(str(name), self, n=2, cutoff=0)
+            advice = f"did you mean {' or '.join(repr(one) for one in similar)}?"
+        raise KeyError(f"no module {name!r} ran while recording; {advice}")
 
 
 @contextmanager
@@ -38,7 +45,7 @@ def record(model: nn.Module) -> Iterator[Recording]:
 
     Attention layers compute step by step meanwhile, so that scores and weights appear
     as `<layer>.attend.scores` and `<layer>.attend.weights`; outputs and gradients equal
-    those of the fused kernel. Afterwards the model is as before, also after an error.
+    those of the fused kernel. Afterwards the model is as before, even after an error.
 
         with record(model) as seen:
             logits = model(ids)
@@ -46,9 +53,10 @@ def record(model: nn.Module) -> Iterator[Recording]:
 
     Raises TypeError unless `model` is an nn.Module.
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be an nn.Module, got {type(model).__name__}")
-    seen, handles, switched = Recording(), [], []
+    check_type(nn.Module, model=model)
+    seen = Recording()
+    handles = []
+    switched = []
     try:
         for name, module in model.named_modules():
             if getattr(module, "explicit", None) is False:

@@ -1,4 +1,4 @@
-"""Arrays and strings in, one HTML file out: a story and what its words looked at.
+"""Write a story and the attention of its words as one HTML file.
 
 Knows HTML, colors and what must be escaped. Knows nothing of models and tokenizers.
 """
@@ -10,9 +10,12 @@ from typing import Any
 
 import torch
 
-from course_utils.shapes import check_between
+from course_utils.shapes import check_index, check_type, shown
 
-WINDOW, CELL, MARGIN, LABEL = 20, 24, 110, 12
+WINDOW = 20  # words in the map
+CELL = 24  # size of a cell of the map, and the margin for its labels, in pixels
+MARGIN = 110
+LABEL = 12  # characters of a word in a label
 _CSS = Path(__file__).with_suffix(".css").read_text("utf-8")
 _PAGE = Path(__file__).with_suffix(".html").read_text("utf-8")
 
@@ -22,23 +25,32 @@ def story_panel(
 ) -> str:
     """One block of HTML: the story, then a map of the words up to `chosen`.
 
-    words: the pieces of the story, which joined give its text. weights: "q k", how much
+    words: the pieces of the story; joined they give its text. weights: "q k", how much
     word q looked at word k, with zeros for later words. The story is tinted by the row
     of the word number `chosen`, the map shows the last 20 words up to it. All strings
-    are shown as text, whatever they hold. Raises ValueError for weights that are not
+    are escaped.
+
+    Raises TypeError for arguments of another type, ValueError for weights that are not
     one finite row and column per word, or a `chosen` that is not a word.
     """
-    words = [str(word) for word in words]
-    weights = torch.as_tensor(weights).detach().cpu().double()
-    shape, count = tuple(weights.shape), len(words)
+    check_type(str, title=title, footer=footer)
+    if isinstance(words, str) or not isinstance(words, Sequence):
+        raise TypeError(f"words must be a list of strings, got {shown(words)}")
+    for place, word in enumerate(words):
+        check_type(str, **{f"words[{place}]": word})
+    weights = _numbers(weights)
+    shape = tuple(weights.shape)
+    count = len(words)
     if not words or shape != (count, count):
-        wanted = f"one row and one column per word, {count} of each and at least one"
-        raise ValueError(f"weights must have {wanted}, got the shape {shape}")
+        raise ValueError(
+            f"weights must have one row and one column per word, {count} of each and "
+            f"at least one, got the shape {shape}"
+        )
     if not (weights.isfinite().all() and weights.min() >= 0):
         raise ValueError("weights must be finite and not negative")
     if weights.triu(1).any():
-        raise ValueError("weights must be 0 for later words, a word looked ahead")
-    check_between(0, count - 1, chosen=chosen)
+        raise ValueError("weights must be 0 for later words, but a word looked ahead")
+    check_index(count, "words", chosen=chosen)
     name = _quoted(words[chosen])
     return (
         f"<style>\n{_CSS}</style>\n"
@@ -52,13 +64,28 @@ def story_panel(
 
 
 def save_page(path: str | Path, title: str, panel: str) -> None:
-    """Write a panel as one HTML file that needs nothing else: no network, no script."""
+    """Write a panel as one self-contained HTML file, without scripts.
+
+    Raises TypeError for arguments of another type.
+    """
+    check_type(str | Path, path=path)
+    check_type(str, title=title, panel=panel)
     page = _PAGE.format(title=escape(title), panel=panel)
     Path(path).write_text(page, encoding="utf-8", newline="\n")
 
 
+def _numbers(weights: Any) -> torch.Tensor:
+    try:
+        return torch.as_tensor(weights, device="cpu").detach().double()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"weights must be a tensor, an array or lists of numbers, got "
+            f"{shown(weights)}"
+        ) from None
+
+
 def _quoted(word: str) -> str:
-    """A word as a short label, its end cut off for a mark if it is long."""
+    """A word as a short label in quotation marks, truncated if it is long."""
     word = " ".join(word.split())
     cut = word if len(word) <= LABEL else f"{word[: LABEL - 1]}…"
     return f"“{escape(cut)}”"
@@ -68,10 +95,11 @@ def _story(words: list[str], row: torch.Tensor, chosen: int) -> str:
     shares = (row / row.max().clamp(min=1e-9) * 0.8).tolist()
     pieces = []
     for place, (word, share) in enumerate(zip(words, shares, strict=True)):
-        blank, text = word[: len(word) - len(word.lstrip())], escape(word.lstrip())
+        space = word[: len(word) - len(word.lstrip())]
+        text = escape(word.lstrip())
         if share >= 0.05:
             text = f'<mark style="--share: {share:.2f}">{text}</mark>'
-        pieces.append(blank + (f"<b>{text}</b>" if place == chosen else text))
+        pieces.append(space + (f"<b>{text}</b>" if place == chosen else text))
     return "".join(pieces)
 
 
@@ -82,10 +110,12 @@ def _map(words: list[str], weights: torch.Tensor, chosen: int) -> str:
     names = words[first : chosen + 1]
     best = _quoted(words[int(weights[chosen].argmax())])
     alt = f"A triangle of cells. {_quoted(words[chosen])} looked most at {best}."
-    size, drawn = MARGIN + CELL * len(names), []
+    size = MARGIN + CELL * len(names)
+    drawn = []
     for q, row in enumerate(shares.tolist()):
         place = MARGIN + CELL * q
-        label, middle = _quoted(names[q])[1:-1], place + CELL * 0.7
+        label = _quoted(names[q])[1:-1]
+        middle = place + CELL * 0.7
         drawn.append(f'<text x="{MARGIN - 8}" y="{middle:.0f}" text-anchor="end">')
         drawn.append(f'{label}</text><text transform="translate({middle:.0f} ')
         drawn.append(f'{MARGIN - 8}) rotate(-90)">{label}</text>\n')

@@ -1,7 +1,7 @@
-"""Lay out working copies of the notebooks, bring one back, re-execute the originals.
+"""Create and reset working copies of the notebooks, and re-execute the originals.
 
-Knows notebook files and how to run them. Knows nothing of what stands in them, and
-imports nothing of the package.
+Knows notebook files and how to run them. Knows nothing of their content, and imports
+nothing of the package.
 """
 
 import argparse
@@ -21,39 +21,48 @@ CELL_TIMEOUT = int(600 * float(os.environ.get("COURSE_PATIENCE", "1")))  # secon
 
 
 def find_notebook(number: str, folder: Path) -> Path:
-    """The one notebook of `folder` that starts with `number`, such as "01".
+    """The notebook of `folder` whose name starts with `number`, such as "01".
 
-    Raises:
-        ValueError: none or several notebooks start so.
+    Raises TypeError unless number is a string, ValueError unless exactly one notebook
+    starts so.
     """
-    every, start = sorted(folder.glob("*.ipynb")), Path(number).stem
-    found = [path for path in every if start and path.stem.startswith(start)]
+    if not isinstance(number, str):
+        kind = type(number).__name__
+        raise TypeError(
+            f"number must be a string such as '01', got {number!r} ({kind})"
+        )
+    notebooks = sorted(folder.glob("*.ipynb"))
+    start = Path(number).stem
+    found = [path for path in notebooks if start and path.stem.startswith(start)]
     if len(found) != 1:
-        names = ", ".join(path.stem for path in every) or "an empty folder"
-        came = f"it names {len(found)} of: {names}"
-        raise ValueError(f"NB={number!r} must name exactly one notebook, {came}")
+        numbers = ", ".join(path.stem[:2] for path in notebooks) or "none in the folder"
+        raise ValueError(
+            f"NB={number!r} must name exactly one notebook, it names {len(found)}; "
+            f"there are {numbers}"
+        )
     return found[0]
 
 
 def lay_copies(root: Path = ROOT) -> list[Path]:
-    """Copy each notebook into `work/` unless a copy is there; return the new copies."""
-    work, new = root / "work", []
+    """Copy each notebook into `work/` unless there is a copy; return the new copies."""
+    work = root / "work"
     work.mkdir(exist_ok=True)
+    new = []
     for original in sorted((root / "notebooks").glob("*.ipynb")):
-        if not (copy := work / original.name).exists():
+        copy = work / original.name
+        if not copy.exists():
             _copy_whole(original, copy)
             new.append(copy)
     return new
 
 
 def reset_copy(number: str, root: Path = ROOT) -> Path | None:
-    """Bring back the original of one working copy; return where the edited one went.
+    """Replace one working copy by its original; return the path of the edited copy.
 
-    Nothing is lost: an edited copy is kept beside the new one as `NAME.old-1.ipynb`,
-    `NAME.old-2.ipynb`, and so on.
+    An edited copy is not deleted, it is renamed to `NAME.old-1.ipynb`,
+    `NAME.old-2.ipynb`, and so on. None if there was no edited copy.
 
-    Raises:
-        ValueError: `number` does not name exactly one notebook.
+    Raises TypeError and ValueError as `find_notebook`.
     """
     original = find_notebook(number, root / "notebooks")
     copy = root / "work" / original.name
@@ -67,21 +76,20 @@ def reset_copy(number: str, root: Path = ROOT) -> Path | None:
 
 
 def _copy_whole(original: Path, copy: Path) -> None:
-    """Copy a file so that an interrupted copy leaves nothing under its name."""
+    """Copy a file; an interrupted copy leaves nothing under the name of the copy."""
     unfinished = copy.with_suffix(".unfinished")
     shutil.copyfile(original, unfinished)
     unfinished.replace(copy)
 
 
 def refresh(path: Path) -> list[str]:
-    """Execute a notebook and store its normalised outputs; return what looks wrong.
+    """Execute a notebook and store its normalised outputs.
 
-    Twice in a row gives the same bytes, as long as the cells themselves compute the
-    same. A cell tagged `timing` keeps the outputs it had while its source is
-    unchanged. The file is replaced at the end, whole, or not at all.
+    Returns a line for each cell that wrote to stderr. Two runs give the same bytes if
+    the cells compute the same. A cell tagged `timing` keeps its outputs while its
+    source is unchanged. The file is replaced at the end, by one rename.
 
-    Raises:
-        ValueError: a cell raised; the stored notebook is as it was.
+    Raises ValueError if a cell raises; the stored notebook is then unchanged.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -90,11 +98,16 @@ def refresh(path: Path) -> list[str]:
     notebook = nbformat.read(path, as_version=4)
     measured = [cell for cell in notebook.cells if "measured" in cell.metadata]
     timings = {cell.metadata.measured: cell.outputs for cell in measured}
-    options = {"timeout": CELL_TIMEOUT, "kernel_name": "python3"}
-    options |= {"extra_arguments": ["--log-level=ERROR"], "coalesce_streams": True}
-    options["resources"] = {"metadata": {"path": str(path.parent)}}
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
     try:
-        NotebookClient(notebook, **options).execute()
+        client.execute()
     except CellExecutionError as failure:
         raise ValueError(f"{path.name} is left as it was: {failure}") from None
     for cell in notebook.cells:
@@ -106,18 +119,22 @@ def refresh(path: Path) -> list[str]:
     unfinished = path.with_suffix(".unfinished")
     nbformat.write(notebook, unfinished)
     unfinished.replace(path)
-    outputs = [(cell.id, o) for cell in notebook.cells for o in cell.get("outputs", [])]
-    noise = [(id, o.text.strip()) for id, o in outputs if o.get("name") == "stderr"]
-    return [f"{id} writes to stderr: {text[:300]}" for id, text in noise]
+    return [
+        f"{cell.id} writes to stderr: {output.text.strip()[:300]}"
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.get("name") == "stderr"
+    ]
 
 
 def normalise(notebook: dict, prefix: str) -> None:
-    """Take out of an executed notebook, in place, what changes from run to run.
+    """Remove from an executed notebook, in place, what changes from run to run.
 
     Cells are named `prefix-001`, `prefix-002`, … and code cells counted 1, 2, …;
     tracebacks and metadata are dropped, but tags are kept.
     """
-    notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
+    notebook["nbformat"] = 4
+    notebook["nbformat_minor"] = 5
     language = {"language_info": {"name": "python"}}
     notebook["metadata"] = {"kernelspec": dict(KERNELSPEC)} | language
     count = 0
@@ -138,21 +155,23 @@ def normalise(notebook: dict, prefix: str) -> None:
 def lab_command(environ: dict[str, str], contained: bool) -> list[str]:
     """The command that opens JupyterLab at the first working copy.
 
-    Works as root and passes over a busy port. Without a screen (SSH, container) it
-    prints the address and opens no browser; inside a container it also listens to the
-    outside, behind its token.
+    It works as root, and takes another port if one is in use. Without a screen (SSH,
+    container) it prints the address and opens no browser; inside a container it listens
+    on all interfaces, protected by its token.
     """
     command = [sys.executable, "-m", "jupyterlab", "work/00_start_here.ipynb"]
     command += ["--allow-root", "--ServerApp.port_retries=200"]
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
-    blind = sys.platform == "linux" and not any(environ.get(name) for name in screens)
-    if contained or blind or "SSH_CONNECTION" in environ:
+    has_screen = sys.platform != "linux" or any(environ.get(name) for name in screens)
+    if contained or not has_screen or "SSH_CONNECTION" in environ:
         command.append("--no-browser")
-    return command + ["--ServerApp.ip=0.0.0.0"] * contained
+    if contained:
+        command.append("--ServerApp.ip=0.0.0.0")
+    return command
 
 
 def open_lab(root: Path = ROOT) -> int:
-    """Lay the working copies, run JupyterLab, and return its exit code."""
+    """Create the working copies, run JupyterLab, and return its exit code."""
     lay_copies(root)
     contained = any(Path(p).exists() for p in ("/.dockerenv", "/run/.containerenv"))
     command = lab_command(dict(os.environ), contained)

@@ -46,7 +46,12 @@ def translation():
 def decoder_pass(count):
     """The recording of a small decoder on `count` tokens."""
     torch.manual_seed(0)
-    config = DecoderConfig(60, StackConfig(16, HEADS, LAYERS, 16, max_length=64))
+    config = DecoderConfig(
+        vocab_size=60,
+        stack=StackConfig(
+            d_model=16, num_heads=HEADS, num_layers=LAYERS, d_ff=16, max_length=64
+        ),
+    )
     model = DecoderLM(config).double().eval()
     with torch.no_grad(), record(model) as seen:
         model(torch.arange(4, 4 + count)[None])

@@ -62,7 +62,7 @@ def stack_by_recursion(x, blocks, norm):
 
 def silent_in_place(block, x):
     block.train()
-    for layer in (block.attention.to_output, block.feedforward.narrow):
+    for layer in (block.attention.to_output, block.feedforward.down):
         nn.init.zeros_(layer.weight)
         nn.init.zeros_(layer.bias)
     return torch.equal(block(x), x)
@@ -72,7 +72,7 @@ def silent_by_state(block, x):
     silent = copy.deepcopy(block)
     state = silent.state_dict()
     for name, tensor in state.items():
-        if ".to_output." in name or ".narrow." in name:
+        if ".to_output." in name or ".down." in name:
             state[name] = torch.zeros_like(tensor)
     silent.load_state_dict(state)
     silent.train()
@@ -109,7 +109,7 @@ def over_the_batch_without_scale(x, scale, shift, eps):
 
 
 def silent_upside_down_in_use(block, x):
-    for layer in (block.attention.to_output, block.feedforward.narrow):
+    for layer in (block.attention.to_output, block.feedforward.down):
         nn.init.zeros_(layer.weight)
         nn.init.zeros_(layer.bias)
     return not torch.equal(block.eval()(x), x)

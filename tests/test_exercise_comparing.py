@@ -1,6 +1,7 @@
-"""The first difference in words, and things in a few letters."""
+"""Results are compared by the rules of `comparing`, and described briefly."""
 
 import copy
+import math
 from collections import Counter, OrderedDict, deque
 
 import numpy as np
@@ -8,8 +9,11 @@ import pytest
 import torch
 from torch import nn
 
+from course_utils.exercises.checking import examine
 from course_utils.exercises.comparing import difference, same
 from course_utils.exercises.describing import altered, brief, describe
+from course_utils.exercises.exercise import Exercise
+from course_utils.exercises.session import BANK
 
 WANTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 CHANGED = WANTED.clone()
@@ -80,6 +84,7 @@ INSIDE = [
     (8, 7, "It gives 8; 7 is wanted."),
     (float("nan"), 7, "It gives nan; 7 is wanted."),
     (WANTED, 7, "It returns a tensor; a number is wanted."),
+    (torch.ones((), device="meta"), 7, "It returns a tensor; a number is wanted."),
     (3, None, "It gives 3; None is wanted."),
 ]
 
@@ -106,7 +111,18 @@ EQUAL = [
     ({torch.tensor(1): torch.tensor(2)}, {1: 2}),
     (torch.tensor(True), True),
     (1, True),
+    (150.0, 150),
+    ([150.0], [150]),
+    ({"a": 150.0}, {"a": 150}),
+    ({150.0, 2}, {150, 2}),
+    ({torch.tensor(150), 2}, {150, 2}),
+    (150.0000001, 150.0),
+    (10**400, 10**400),
+    (1.00001 + 2j, 1 + 2j),
+    (torch.tensor([1.0 + 2e-7j]), torch.tensor([1.0 + 0j])),
     (float("inf"), float("inf")),
+    (-np.inf, -math.inf),
+    (torch.tensor([torch.inf, torch.nan]), torch.tensor([torch.inf, torch.nan])),
     ([float("nan")], [float("nan")]),
     (None, None),
     ([None, "a", (1, [2])], [None, "a", (1, [2])]),
@@ -119,8 +135,104 @@ def test_what_is_equal_has_no_difference(mine, wanted):
     assert difference(mine, wanted) is None
 
 
-def test_single_and_double_precision_may_meet_between_two_answers():
+UNEQUAL = [
+    # B3: whole numbers were compared up to rounding, so 11326 was right for 11325
+    (11326, 11325),
+    (150.01, 150),
+    (150.0000001, 150),
+    (2_200_001, 2_200_000),
+    (torch.tensor(11326), 11325),
+    ((11326, 150), (11325, 150)),
+    ((11325, 150.01), (11325, 150)),
+    ([11326, 150], (11325, 150)),
+    ([[49156]], [[49152]]),
+    ({"cache": 49156}, {"cache": 49152}),
+    ({49156}, {49152}),
+    ((WANTED, 11326), (WANTED, 11325)),
+    (torch.tensor([11326]), [11325]),
+    (torch.tensor([11326]), torch.tensor([11325])),
+    (10**400 + 1, 10**400),
+    (0.99999, True),
+    # B6: every finite number was equal to infinity
+    (5.0, math.inf),
+    (-3, math.inf),
+    (math.inf, 5.0),
+    (-math.inf, math.inf),
+    (math.inf, -math.inf),
+    (math.nan, math.inf),
+    (math.inf, math.nan),
+    (0.0, math.nan),
+    (1e308, -1e308),
+    (5 + 0j, complex(math.inf, 0)),
+    ([1.0, 2.0], [1.0, math.inf]),
+    ([1.0, 2.0], [1.0, math.nan]),
+    ({"a": 7}, {"a": -math.inf}),
+    (torch.tensor(3.0), math.inf),
+    (torch.tensor([3.0]), torch.tensor([math.inf])),
+    (torch.tensor([-math.inf]), torch.tensor([math.inf])),
+    (torch.tensor([3.0]), torch.tensor([math.nan])),
+    # B3: an integer that no float can hold
+    (10**400, 1.0),
+    (1.0, 10**400),
+    (10**400, math.inf),
+    ([10**5000], [0]),
+]
+
+
+@pytest.mark.parametrize("mine, wanted", UNEQUAL, ids=lambda x: str(type(x))[8:20])
+def test_what_is_unequal_has_a_difference_and_a_short_one(mine, wanted):
+    found = difference(mine, wanted)
+    assert found and "not comparable" not in found and len(found) < 300
+
+
+def test_a_difference_shows_the_digits_that_differ():
+    assert difference(150.0000001, 150) == "It gives 150.0000001; 150 is wanted."
+    assert difference([150.0000001], [150]).startswith("Entry 0 is 150.0000001; 150 ")
+
+
+@pytest.mark.parametrize("mine", [11326, 11326.0, (11326, 150), (11325, 150.01)])
+def test_bug_b3_a_prediction_off_by_one_is_wrong(mine):
+    exercise = BANK["generation.computed"]
+    assert exercise.reference() == (11325, 150)
+    assert examine(exercise, mine).status != "right"
+    assert examine(exercise, (11325, 150.0)).status == "right"
+
+
+def test_bug_b6_infinity_may_be_asked_for():
+    exercise = Exercise(
+        name="x.y",
+        statement="s",
+        takes=("x",),
+        reference=lambda x: math.inf,
+        cases=lambda generator: [(1,)],
+        mistakes=(),
+        hint="h",
+    )
+    assert examine(exercise, lambda x: 5.0).status == "different"
+    assert examine(exercise, lambda x: math.inf).status == "right"
+
+
+def test_two_answers_may_differ_in_what_holds_the_numbers():
     assert same(WANTED.double(), WANTED) and not same(CHANGED.double(), WANTED)
+    one = torch.tensor(4)
+    for mine, other in ((4, one), (one, 4), ((4, 5), (one, one + 1)), ([one], [4])):
+        assert same(mine, other), (mine, other)
+    assert same({"a": 4}, {"a": one}) and same(4.0, torch.tensor(4.0).double())
+    assert not same(5, one) and not same((4, 4), (one, one + 1))
+    assert not same(torch.ones(1), torch.ones(1, 1))  # the shape of others counts
+
+
+def test_a_mistake_keeps_its_name_when_it_returns_a_tensor_for_a_number():
+    """Five mistakes of senses.strongest_clue lost their names to `.item()`."""
+    exercise = BANK["senses.strongest_clue"]
+    for mistake in exercise.mistakes:
+
+        def answer(*given, mistake=mistake):
+            value = mistake.function(*given)
+            one = isinstance(value, torch.Tensor) and value.ndim == 0
+            return value.item() if one else value
+
+        assert examine(exercise, answer).mistake == mistake.name
 
 
 def test_long_things_are_cut_short():

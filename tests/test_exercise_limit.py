@@ -1,15 +1,23 @@
-"""What has no end is ended, in the caller's thread, and nothing is raised later."""
+"""A check has limits: in time, and in what it may change in the process.
 
+An answer without an end is stopped in the thread of the caller, and nothing is raised
+later. What an answer does to the global state does not outlive its call.
+"""
+
+import contextlib
+import random
 import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from jupyter_client.manager import start_new_kernel
 
 from course_utils.exercises.checking import examine
 from course_utils.exercises.limit import TimeIsUp, call_within
+from course_utils.exercises.running import run
 from course_utils.exercises.session import BANK, check
 from tests.notebook_plugin import patience
 
@@ -178,3 +186,137 @@ def test_a_notebook_goes_on_after_an_endless_answer_and_after_stop():
 def test_only_exercises_that_train_take_longer():
     assert all(e.seconds <= 60 for e in BANK.values())
     assert sum(e.seconds > 3 for e in BANK.values()) <= len(BANK) // 10
+
+
+# --- the global state --------------------------------------------------------------
+
+
+def global_state():
+    """What `isolated` promises to leave as it was, as one comparable value."""
+    return (
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_rng_state().tolist(),
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+
+
+def enters_inference_mode():
+    torch.inference_mode().__enter__()
+
+
+CHANGES = {  # B8 and B14 of the readings: these outlived the call
+    "Python's random state": random.random,
+    "Python's seed": lambda: random.seed(8),
+    "NumPy's random state": np.random.rand,
+    "NumPy's seed": lambda: np.random.seed(8),
+    "torch's random state": lambda: torch.rand(1),
+    "torch's seed": lambda: torch.manual_seed(8),
+    "default dtype": lambda: torch.set_default_dtype(torch.float16),
+    "default device": lambda: torch.set_default_device("meta"),
+    "gradients": lambda: torch.set_grad_enabled(False),
+    "inference mode": enters_inference_mode,
+    "deterministic": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("ends", ["returns", "raises", "is stopped"])
+def test_what_an_answer_does_to_the_process_does_not_outlive_it(name, ends):
+    def answer(scores):
+        CHANGES[name]()
+        if ends == "raises":
+            raise ValueError("not today")
+        while ends == "is stopped":
+            pass
+        return scores
+
+    before = global_state()
+    outcome = run(answer, (torch.ones(2),), 0.2 if ends == "is stopped" else 3)
+    assert (outcome.error is None) == (ends == "returns")
+    assert global_state() == before
+
+
+def seen_by(function):
+    """What an answer sees of the global state."""
+    seen = []
+
+    def answer(scores):
+        function()
+        seen.append((random.random(), np.random.rand(), torch.rand(2).tolist()))
+        seen.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+        seen.append(torch.get_default_device().type)
+        return scores
+
+    run(answer, (torch.ones(2),))
+    return seen
+
+
+def test_each_call_begins_in_the_same_state():
+    first = seen_by(lambda: None)
+    assert first[1:] == [(True, False), "cpu"]
+    for change in (random.random, np.random.rand, lambda: torch.rand(1)):
+        change()
+        assert seen_by(lambda: None) == first
+    assert seen_by(lambda: random.seed(8)) != first
+
+
+@contextlib.contextmanager
+def default_device(device):
+    torch.set_default_device(device)
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+
+
+@contextlib.contextmanager
+def no_gradients():
+    """As a notebook switches them off: by the call, not by a `with`."""
+    torch.set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(True)
+
+
+SURROUNDINGS = {
+    "gradients on": contextlib.nullcontext,
+    "gradients off": no_gradients,
+    "no_grad": torch.no_grad,
+    "inference mode": torch.inference_mode,
+    "default device": lambda: default_device("meta"),
+    "device context": lambda: torch.device("meta"),
+}
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def precision(request):
+    torch.set_default_dtype(request.param)
+    yield request.param
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", BANK)
+def test_every_exercise_can_be_checked_anywhere(name, precision):
+    """Three crashed without gradients: training.step, clinic.dead_parameters, bytes."""
+    exercise = BANK[name]
+    answer = exercise.reference() if exercise.predicts else exercise.reference
+    for where, surroundings in SURROUNDINGS.items():
+        with surroundings():
+            before = global_state()
+            report = examine(exercise, answer)
+            unchanged = global_state() == before
+        assert report.status == "right", f"{where}: {report.text}"
+        assert unchanged, f"{where}: the check itself moves the global state"
+
+
+def test_an_answer_has_gradients_and_the_cpu_wherever_it_is_checked():
+    for surroundings in SURROUNDINGS.values():
+        with surroundings():
+            assert seen_by(lambda: None)[1:] == [(True, False), "cpu"]

@@ -37,7 +37,9 @@ def test_a_loss_that_is_none_is_refused(loss):
 
 @pytest.mark.parametrize("counts", [(0, 5), (5, 0), (5, -1)])
 def test_counts_below_one_are_refused(counts):
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(
+        ValueError, match=r"num_(tokens|bytes) must be an integer >= 1, got"
+    ):
         bits_per_byte(1.0, *counts)
 
 
@@ -101,8 +103,10 @@ def test_alignment_error_rate_of_the_truth_and_of_its_opposite():
     "predicted, sure, possible, message",
     [
         ([set()], [{(0, 0)}, {(0, 0)}], None, "predicted and sure .* got 1 and 2"),
-        ([{(0, 0)}], [set()], None, "no links"),
-        ([{(0, 0)}], [{(0, 0), (3, 1)}], [{(0, 0)}], r"\(3, 1\)"),
+        ([{(0, 0)}], [set()], None, "sure must hold at least one link"),
+        ([{(0, 0)}], [{(0, 0), (3, 1)}], [{(0, 0)}], r"possible\[0\] .* \(3, 1\)"),
+        ([{(0, -1)}], [{(0, 0)}], None, r"predicted\[0\]: positions .* \(0, -1\)"),
+        ([{(0, 0)}], [{(0, 0)}], [{(-2, 0), (0, 0)}], r"possible\[0\]: .* \(-2, 0\)"),
     ],
 )
 def test_unusable_links_are_refused(predicted, sure, possible, message):
@@ -121,3 +125,9 @@ def test_strongest_links_are_source_then_target():
 def test_weights_without_a_strongest_are_refused(weights):
     with pytest.raises(ValueError, match="weights"):
         strongest_links(weights)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_weights_of_any_type_have_a_strongest(dtype):
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.6, 0.4, 0.0]], dtype=dtype)
+    assert strongest_links(weights.requires_grad_()) == {(2, 0), (0, 1)}

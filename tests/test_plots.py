@@ -28,7 +28,7 @@ FIGURES = {
         [("Q", WEIGHTS[0], "query"), "→", ("s", WEIGHTS[0, :, 0], "weight")], ALT, ROWS
     ),
     "curves": lambda: plots.curves(
-        {"a": [1, 2, 4], "b": ([1, 10], [3, 1])},
+        {"a": ([1, 2, 3], [1, 2, 4]), "b": ([1, 10], [3, 1])},
         ALT,
         AXES,
         log="xy",
@@ -77,7 +77,10 @@ def test_the_same_arrays_give_the_same_bytes(name, shown):
     assert shown[0][0] == shown[1][0]
 
 
-@pytest.mark.parametrize("kind", ["tensor", "gradient", "bfloat16", "numpy", "list"])
+KINDS = ["tensor", "gradient", "bfloat16", "numpy", "read-only", "reversed", "list"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_tensors_numpy_and_lists_draw_the_same(kind, shown):
     values = (WEIGHTS[0] * 8).round() / 8
     same = {
@@ -85,11 +88,40 @@ def test_tensors_numpy_and_lists_draw_the_same(kind, shown):
         "gradient": values.clone().requires_grad_(),
         "bfloat16": values.bfloat16(),
         "numpy": values.numpy(),
+        "read-only": np.broadcast_to(values.numpy(), values.shape),
+        "reversed": values.flip(0).numpy()[::-1],
         "list": values.tolist(),
     }[kind]
     plots.heatmap(values, ALT)
-    plots.heatmap(same, ALT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.heatmap(same, ALT)
     assert shown[0][0] == shown[1][0]
+
+
+def test_the_default_device_does_not_matter(shown):
+    for device in ("cpu", "meta"):
+        with torch.device(device):
+            plots.curves({"a": [1, 2, 3]}, ALT, AXES)
+            plots.attention_map([[1.0, 0.0]], "a", "bc", ALT, mask=[[True, False]])
+    assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
+
+
+def test_a_gap_and_infinity_are_drawn_where_they_mean_something(shown):
+    plots.curves({"a": [1.0, float("nan"), 2.0]}, ALT, AXES)
+    plots.curves({"a": [1.0, 1.5, 2.0]}, ALT, AXES)
+    assert shown[0][0] != shown[1][0]
+    plots.histograms({"a": [-np.inf, 0, 1]}, ALT, "x", (-1, 1))
+    plots.histograms({"a": [-7, 0, 1]}, ALT, "x", (-1, 1))
+    assert shown[2][0] == shown[3][0], "counted at the edge"
+
+
+def test_rows_are_beside_the_first_matrix_even_if_it_is_not_the_tallest(shown):
+    parts = [("a", np.ones((1, 1)), "query"), ("b", np.ones((5, 1)), "key")]
+    plots.equation(parts, ALT, rows=["word"])
+    left = picture(shown[0])
+    left = left[:, : left.shape[1] // 4].min((1, 2)) < 200
+    assert 0.4 < np.flatnonzero(left).mean() / len(left) < 0.7
 
 
 def test_colors_start_at_zero_or_are_centered_on_it(shown):
@@ -108,6 +140,18 @@ def test_colors_start_at_zero_or_are_centered_on_it(shown):
     assert red > blue
     red, _, blue = middle(-big, True)
     assert blue > red
+
+
+def test_each_of_several_matrices_has_its_own_columns(monkeypatch):
+    """Columns were numbered as in the first matrix."""
+    ticks = []
+
+    def keep(figure, alt):
+        ticks.extend(axis.get_xticklabels() for axis in figure.axes[:2])
+
+    monkeypatch.setattr(plots, "show", keep)
+    plots.heatmap({"a": np.ones((2, 9)), "b": np.ones((2, 5))}, ALT)
+    assert [len(labels) for labels in ticks] == [9, 5]
 
 
 def test_masked_cells_hide_what_they_cover(shown):
@@ -137,26 +181,29 @@ def test_roles_are_distinct_colors():
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: plots.heatmap(WEIGHTS[0], " "), "alt must say what"),
+        (lambda: plots.heatmap(WEIGHTS[0], " "), "alt must not be empty"),
         (
             lambda: plots.heatmap(WEIGHTS, ALT),
-            r"along 2 axes, its shape is \(7, 3, 5\)",
+            r"values must hold numbers along 2 axes, got shape \(7, 3, 5\)",
         ),
         (lambda: plots.heatmap(-WEIGHTS[0], ALT), "unless signed=True"),
         (lambda: plots.heatmap([[]], ALT), "must hold numbers"),
         (
             lambda: plots.attention_map(WEIGHTS[0], COLUMNS, ROWS, ALT),
-            "5 cells need 5 labels",
+            "queries must hold one label for each of 3 cells, got 5",
         ),
         (
             lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ALT, ["one"]),
-            "one title per h, got .* 1 titles",
+            "title must hold one title per head, 7 for these weights, got 1",
         ),
         (
             lambda: plots.equation([("Q", WEIGHTS[0], "quary")], ALT),
             "role must be one of",
         ),
-        (lambda: plots.curves({"a": WEIGHTS[0]}, ALT, AXES), "a must hold numbers"),
+        (
+            lambda: plots.curves({"a": WEIGHTS[0]}, ALT, AXES),
+            r"series\['a'\]: y must hold numbers along 1 axis, got shape \(3, 5\)",
+        ),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(draw, message, shown):
@@ -170,6 +217,10 @@ def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monke
         warnings.simplefilter("error")
         plots.bars(["\u65e5", "\U0001f469"], {"a": [1, 2]}, ALT, AXES)
     figure = plots.Figure()
-    monkeypatch.setattr(figure, "savefig", lambda *a, **b: warnings.warn("no room"))
+
+    def warns(*given, **named):
+        warnings.warn("no room", stacklevel=2)
+
+    monkeypatch.setattr(figure, "savefig", warns)
     with pytest.warns(UserWarning, match="no room"), pytest.raises(OSError):
         plots.show(figure, ALT)

@@ -22,7 +22,7 @@ from course_utils.models import (
     EncoderDecoder,
     LlamaLM,
 )
-from course_utils.recording import record
+from course_utils.recording import Recording, record
 from course_utils.recurrent import RecurrentSeq2Seq
 from course_utils.views import bertviz_offline, page, pieces
 from course_utils.views.explorer import show_attention
@@ -31,7 +31,9 @@ from tests.hostile import HOSTILE
 from tests.view_data import decoded, numbers, payload, unpacked
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
-SMALL = StackConfig(8, HEADS, LAYERS, 16, max_length=12)
+SMALL = StackConfig(
+    d_model=8, num_heads=HEADS, num_layers=LAYERS, d_ff=16, max_length=12
+)
 
 
 @pytest.fixture
@@ -54,7 +56,9 @@ def words(count, letter="w"):
 
 def translator():
     torch.manual_seed(0)
-    config = EncoderDecoderConfig(11, 13, encoder=SMALL, decoder=SMALL)
+    config = EncoderDecoderConfig(
+        source_vocab_size=11, target_vocab_size=13, encoder=SMALL, decoder=SMALL
+    )
     source = torch.randint(4, 11, (1, SOURCE))
     source[0, -2:] = 0
     target = torch.randint(4, 13, (1, TARGET))
@@ -63,13 +67,23 @@ def translator():
 
 def decoder():
     torch.manual_seed(0)
-    model = DecoderLM(DecoderConfig(11, SMALL))
+    model = DecoderLM(DecoderConfig(vocab_size=11, stack=SMALL))
     return model.double().eval(), (torch.randint(4, 11, (1, TARGET)),)
 
 
 def llama():
     torch.manual_seed(0)
-    model = LlamaLM(LlamaConfig(11, 8, HEADS, 1, LAYERS, 16, max_length=12))
+    model = LlamaLM(
+        LlamaConfig(
+            vocab_size=11,
+            d_model=8,
+            num_heads=HEADS,
+            num_kv_heads=1,
+            num_layers=LAYERS,
+            d_ff=16,
+            max_length=12,
+        )
+    )
     return model.double().eval(), (torch.randint(4, 11, (1, TARGET)),)
 
 
@@ -115,7 +129,7 @@ def encoder():
 
 
 def classifier():
-    model = Classifier(ClassifierConfig(11, 3, SMALL))
+    model = Classifier(ClassifierConfig(vocab_size=11, num_classes=3, stack=SMALL))
     return model, "encoder.blocks.{}.attention"
 
 
@@ -142,8 +156,9 @@ def test_maps_are_true_under_any_mask(make, mask, shown):
     ids = torch.randint(4, 11, (1, TARGET))
     if make in (encoder, classifier):
         ids[0, -1] = 0
+    causal = {} if make in (encoder, classifier) else {"causal": False}
     with torch.no_grad(), record(model) as seen:
-        model(ids, mask=mask)
+        model(ids, mask=mask, **causal)
     show_attention(seen, words(TARGET), title="A finding.")
     data = payload(shown[0][0]["text/html"])
     (part,) = data["parts"]
@@ -312,24 +327,25 @@ ONE = {"": torch.full((1, HEADS, 3, 3), 1 / 3)}
     ("weights", "options", "sentence"),
     [
         (ONE, {"tokens": ["a"]}, "3 queries and 3 keys.*got 1 and 1"),
-        (ONE, {"title": " "}, "title must say"),
-        (ONE, {"layer": 1}, "layer must be from 0 to 0, got 1"),
-        (ONE, {"head": -1}, "head must be from 0 to 1, got -1"),
-        (ONE, {"part": "cross"}, "part must be one of self, got 'cross'"),
-        ({}, {}, "did the model run"),
+        (ONE, {"title": " "}, "title must not be empty"),
+        (ONE, {"layer": 1}, r"layer must be in \[0, layers=1\), got 1"),
+        (ONE, {"head": -1}, r"head must be in \[0, heads=2\), got -1"),
+        (ONE, {"part": "cross"}, "part must be one of 'self'; got 'cross'"),
+        ({}, {}, r"no attention weights: run the model .* \(output_attentions=True"),
         ({"": torch.ones(2, 1, 3, 3)}, {}, "one text at a time"),
-        ({"": torch.full((1, 1, 3, 3), 2.0)}, {}, "from 0 to 1"),
+        ({"": torch.full((1, 1, 3, 3), 2.0)}, {}, "'' must be .* from 0 to 1, got 2"),
+        ({"": torch.full((1, 1, 3, 3), torch.nan)}, {}, "from 0 to 1, got nan"),
         ({"a.0": ONE[""], "a.1": ONE[""][:, :1]}, {}, "differ in shape"),
         ({"a.0": ONE[""], "b.0": ONE[""]}, {}, "cannot share a view"),
         (
             {"": torch.zeros(1, 1, 161, 161)},
             {"tokens": words(161)},
-            "up to 160 tokens, got 161: cut",
+            "up to 160 tokens, got 161: shorten the text",
         ),
         (
             {f"a.{i}": torch.zeros(1, 16, 128, 128) for i in range(12)},
             {"tokens": words(128)},
-            "2,400,000 weights, got 3,145,728: cut the text, or hand in fewer layers",
+            "2,400,000 weights, got 3,145,728: shorten the text, or hand in fewer",
         ),
     ],
 )
@@ -338,6 +354,92 @@ def test_nonsense_is_named(weights, options, sentence, shown):
     with pytest.raises(ValueError, match=sentence):
         show_attention(weights, **options)
     assert shown == []
+
+
+NUMBERED = {
+    # defect 7: the first number of a name was the label, so layers replaced each other
+    ("gpt2.layer.0", "gpt2.layer.1"): ["0", "1"],
+    ("gpt2.layer.0", "gpt2.layer.3", "gpt2.layer.11"): ["0", "3", "11"],
+    ("stage1.blocks.0", "stage2.blocks.0"): ["1", "2"],
+    ("stage1.blocks.0", "stage1.blocks.1", "stage2.blocks.0"): ["1.0", "1.1", "2.0"],
+    ("block.0.layer.1.attn", "block.1.layer.1.attn"): ["0", "1"],
+    ("gpt2.layer.5",): ["5"],
+    ("attention",): ["0"],
+    ("blocks.3.attention",): ["3"],
+    ("blocks.0", "blocks.1"): ["0", "1"],
+}
+
+
+@pytest.mark.parametrize("names", NUMBERED)
+@pytest.mark.parametrize("show", [show_attention, bertviz_offline.show_bertviz])
+def test_no_layer_is_lost(names, show, shown):
+    weights = {}
+    for place, name in enumerate(names):
+        weights[name] = torch.eye(3).roll(place, 0)[None, None]
+    show(weights, ["a", "b", "c"], title="Layers.")
+    if show is show_attention:
+        data = payload(shown[0][0]["text/html"])
+        (part,) = data["parts"]
+        assert part["layers"] == NUMBERED[names]
+        codes, _ = decoded(part)
+    else:
+        html = shown[0][0]["text/html"]
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        codes = torch.tensor(params["attention"][0]["attn"])
+    assert len(codes) == len(names)
+    for layer, true in zip(codes, weights.values(), strict=True):
+        assert torch.equal(layer > 0, true[0] > 0)
+
+
+def test_the_sentence_names_the_layer_as_the_view_does(shown):
+    weights = {f"blocks.{i}": torch.eye(2)[None, None] for i in (4, 7)}
+    show_attention(weights, ["a", "b"], title="Two of many.", layer=1)
+    assert "layer 7, head 0" in shown[0][0]["text/plain"]
+
+
+KINDS = {
+    "bfloat16": torch.Tensor.bfloat16,
+    "float16": torch.Tensor.half,
+    "float64": torch.Tensor.double,
+    "gradient": lambda weights: weights.clone().requires_grad_(),
+    "NumPy": torch.Tensor.numpy,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("show", [show_attention, bertviz_offline.show_bertviz])
+def test_weights_of_any_type_can_be_shown(kind, show, shown):
+    given = KINDS[kind](torch.tensor([[[[1.0, 0.0], [0.3, 0.7]]]]))
+    exact = torch.as_tensor(given).detach().double()
+    for weights in (exact, given):
+        show({"blocks.0": weights}, ["a", "b"], title="The same.")
+    assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
+
+
+def test_a_model_in_bfloat16_can_be_shown(shown):
+    model, ids = decoder()
+    model.bfloat16()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    show_attention(seen, words(TARGET), title="Rounded.")
+    show_neurons(seen, words(TARGET), title="Rounded.")
+    pieces.show_sampling(torch.randn(5).bfloat16(), words(5), title="Rounded.")
+    assert len(shown) == 6
+
+
+def test_weights_alone_have_no_neurons(shown):
+    """Bug b18: "stack expects a non-empty TensorList"."""
+    with pytest.raises(
+        ValueError, match=r"recording .* holds no queries.*show_attention"
+    ):
+        show_neurons(ONE, ["a", "b", "c"], title="t")
+    assert shown == []
+
+
+def test_a_tuple_of_attentions_is_told_how_to_come_in():
+    maps = (ONE[""], ONE[""])
+    with pytest.raises(TypeError, match=r"got a tuple; hand in \{f'layer.\{i\}'"):
+        show_attention(maps, ["a", "b", "c"], title="t")
 
 
 def test_tokens_must_be_a_list():
@@ -401,7 +503,7 @@ def test_views_take_a_transformers_model(shown):
 
 
 def test_bertviz_nonsense_is_named():
-    with pytest.raises(ValueError, match="view must be one of head, model, got 'n'"):
+    with pytest.raises(ValueError, match="view must be one of 'head', 'model'; got"):
         bertviz_offline.show_bertviz(ONE, ["a", "b", "c"], title="t", view="n")
     with pytest.raises(ValueError, match="what bertviz"):
         bertviz_offline.offline("<p>else</p>", "s")
@@ -439,13 +541,35 @@ def test_neurons_refuse_what_they_cannot_show(shown):
     model, ids = translator()
     with torch.no_grad(), record(model) as seen:
         model(*ids)
-    with pytest.raises(ValueError, match="self-attention alone, it holds"):
+    with pytest.raises(ValueError, match="self-attention alone, got self, cross"):
         show_neurons(model_part(seen, "blocks"), words(TARGET), title="t")
     model, ids = decoder()
     with torch.no_grad(), record(model) as seen:
         model(*ids)
-    with pytest.raises(ValueError, match="query must be from -5 to 4, got 5"):
+    with pytest.raises(ValueError, match=r"query must be in \[-5, 5\), got 5"):
         show_neurons(seen, words(TARGET), title="t", query=5)
+    assert shown == []
+
+
+def heads_of(queries, keys):
+    """A recording of one attention layer: what `record` would give."""
+    scores = queries @ keys.mT
+    held = {"queries": queries, "keys": keys, "scores": scores}
+    held["weights"] = scores.nan_to_num().softmax(-1)
+    return Recording({f"attend.{point}": value for point, value in held.items()})
+
+
+def test_neurons_refuse_numbers_that_no_page_can_hold(shown):
+    wide = torch.zeros(1, 1, 2, 100_001)
+    with pytest.raises(ValueError, match=r"up to 200,000 numbers .* got 200,002"):
+        show_neurons(heads_of(wide, wide), ["a", "b"], title="t")
+    small = torch.ones(1, 1, 2, 4)
+    for queries, keys, name in (
+        (small * torch.nan, small, "queries"),
+        (small, small / 0, "keys"),
+    ):
+        with pytest.raises(ValueError, match=f"the {name} must be finite"):
+            show_neurons(heads_of(queries, keys), ["a", "b"], title="t")
     assert shown == []
 
 
@@ -477,5 +601,5 @@ def test_pieces_show_what_was_computed(shown):
     assert f"{widest.softmax(0).max():.2f} without" in shown[3][0]["text/plain"]
     with pytest.raises(ValueError, match="each of 2 tokens, got 40"):
         pieces.show_sampling(scores, ["a", "b"], title="t")
-    with pytest.raises(ValueError, match="title must say"):
+    with pytest.raises(ValueError, match="title must not be empty"):
         pieces.show_query({"a": (1, 0)}, title="")

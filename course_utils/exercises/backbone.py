@@ -164,8 +164,15 @@ def count_weights(
 
     Biases and norms, which notebook 10 leaves out, are not matrices.
     """
-    stack = StackConfig(d_model, 1, blocks, d_ff, length, positions="learned")
-    weights = DecoderLM(DecoderConfig(vocab_size, stack)).parameters()
+    stack = StackConfig(
+        d_model=d_model,
+        num_heads=1,
+        num_layers=blocks,
+        d_ff=d_ff,
+        max_length=length,
+        positions="learned",
+    )
+    weights = DecoderLM(DecoderConfig(vocab_size=vocab_size, stack=stack)).parameters()
     return sum(weight.numel() for weight in weights if weight.ndim == 2)
 
 

@@ -79,11 +79,11 @@ def block(
     """The forward pass of the shared encoder block with these parts, "b t m"."""
 
     def residual(norm):
-        own = SimpleNamespace(pre=True, norm=norm, dropout=dropout)
+        own = SimpleNamespace(d_model=x.shape[-1], pre=True, norm=norm, dropout=dropout)
         return lambda x, sublayer: Residual.forward(own, x, sublayer)
 
     whole = SimpleNamespace(
-        attention=lambda x, mask, cache: attention(x),
+        attention=lambda x, **options: attention(x),
         attention_residual=residual(norm1),
         feedforward=feedforward,
         feedforward_residual=residual(norm2),

@@ -21,8 +21,17 @@ def parameters(config: LlamaConfig) -> int:
 def _configs(generator):
     def one(width, heads, kv_heads, layers, tied):
         vocab = torch.randint(30, 60, (), generator=generator).item()
-        sizes = vocab, width, heads, kv_heads, layers, 5 * width // 2
-        return (LlamaConfig(*sizes, max_length=16, tied=tied),)
+        config = LlamaConfig(
+            vocab_size=vocab,
+            d_model=width,
+            num_heads=heads,
+            num_kv_heads=kv_heads,
+            num_layers=layers,
+            d_ff=5 * width // 2,
+            max_length=16,
+            tied=tied,
+        )
+        return (config,)
 
     return [one(24, 4, 2, 3, True), one(36, 6, 1, 2, False), one(16, 4, 4, 1, True)]
 

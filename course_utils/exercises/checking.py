@@ -1,4 +1,7 @@
-"""Judge a learner's answer. Knows nothing of a session."""
+"""Judge a learner's answer: compare it with the reference and the known mistakes.
+
+Knows exercises and reports. Knows nothing of a session.
+"""
 
 import dataclasses
 from typing import Any
@@ -11,7 +14,7 @@ from course_utils.exercises.describing import describe
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.limit import TimeIsUp
 from course_utils.exercises.report import Report
-from course_utils.exercises.running import is_stub, own_line, run
+from course_utils.exercises.running import is_stub, isolated, own_line, run
 
 
 def _asked(exercise, arguments):
@@ -20,12 +23,13 @@ def _asked(exercise, arguments):
 
 
 def _ending(exercise, arguments):
-    """Says with what the function was asked, if it takes anything."""
+    """A line that names the arguments of the call, if there are any."""
     return (f"Asked with {_asked(exercise, arguments)}.",) if exercise.takes else ()
 
 
 def _error_report(exercise, function, outcome, arguments):
-    error, line = outcome.error, own_line(function, outcome.error)
+    error = outcome.error
+    line = own_line(function, error)
     title = f"{exercise.name}: your function stops with {type(error).__name__}"
     said = [_message(error)]
     if isinstance(error, RecursionError):
@@ -55,7 +59,7 @@ def _endless(exercise, function, outcome, arguments):
 
 
 def _refused(exercise, answer):
-    """A report on what is no answer yet, or None."""
+    """The report on something that is not an answer yet, or None."""
     untried = answer is None or answer is Ellipsis or answer is NotImplemented
     if untried or (callable(answer) and not exercise.predicts and is_stub(answer)):
         return _not_tried(exercise)
@@ -72,7 +76,7 @@ def _not_tried(exercise):
 
 
 def _known(exercise, outcomes, cases, wanted):
-    """The known mistake that does the same in every case, or None."""
+    """The known mistake that gives the same result in every case, or None."""
     for mistake in exercise.mistakes:
         theirs = [run(mistake.function, case) for case in cases]
         agree = all(
@@ -87,9 +91,17 @@ def _known(exercise, outcomes, cases, wanted):
 
 
 def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
-    """The verdict on an answer; the same for every seed, up to the numbers shown."""
-    if refused := _refused(exercise, answer):
-        return refused
+    """Return the report on an answer.
+
+    The verdict is the same for every seed; only the numbers that it shows differ. Every
+    call runs on the CPU, with gradients on and from the same random states; afterwards
+    the process is as before (see `running.isolated`).
+    """
+    with isolated():
+        return _refused(exercise, answer) or _examined(exercise, answer, seed)
+
+
+def _examined(exercise, answer, seed):
     function = (lambda: answer) if exercise.predicts else answer
     cases = exercise.cases(torch.Generator().manual_seed(seed))
     outcomes = []
@@ -109,13 +121,13 @@ def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
 
 
 def _is_empty(outcome):
-    """`raise NotImplementedError` or `return NotImplemented`, where lines should go"""
+    """Whether it only raises NotImplementedError or returns NotImplemented."""
     bare = type(outcome.error) is NotImplementedError and not outcome.error.args
     return bare or outcome.value is NotImplemented
 
 
 def _wanted(exercise, case):
-    """What the reference does, under the same conditions as the answer."""
+    """The outcome of the reference, called in the same way as the answer."""
     outcome = run(exercise.reference, case)
     if outcome.error is not None:
         raise outcome.error
@@ -147,7 +159,8 @@ def _judge(exercise, function, cases, outcomes):
 
 
 def _changed(exercise, changed, case):
-    names, values = " and ".join(changed), dict(zip(exercise.takes, case, strict=True))
+    names = " and ".join(changed)
+    values = dict(zip(exercise.takes, case, strict=True))
     said = (
         f"Whoever called it still needs {names}. Make a new tensor: methods that end "
         "in _ and assignments to a slice write into the old one."

@@ -190,22 +190,31 @@ MEMORY = Exercise(
 
 
 def rings_of_dropout() -> tuple[bool, bool, bool]:
-    """What leaks_future, order_blind and mixes_rows say of a healthy decoder for which
-    nobody called eval()."""
+    """What three comparisons say of a healthy decoder in training mode: one changes a
+    later word, one reverses the words, one asks for each row alone."""
+
+    def moved(before, after):
+        return (before - after).abs().max().item() > 1e-5
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        sizes = StackConfig(8, 2, 2, 16, dropout=0.3)
-        model = DecoderLM(DecoderConfig(11, sizes)).train()
+        sizes = StackConfig(d_model=8, num_heads=2, num_layers=2, d_ff=16, dropout=0.3)
+        model = DecoderLM(DecoderConfig(vocab_size=11, stack=sizes)).train()
         ids = torch.randperm(11)[:10].reshape(2, 5)
-        leaks = diagnostics.leaks_future(model, ids, 11)
-        blind = diagnostics.order_blind(model, ids)
-        return leaks, blind, diagnostics.mixes_rows(model, ids)
+        changed = ids.clone()
+        changed[:, -1] = (changed[:, -1] + 1) % 11
+        reverse = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
+        alone = torch.cat([model(row) for row in ids.split(1)])
+        leaks = moved(model(ids)[:, :-1], model(changed)[:, :-1])
+        blind = not moved(model(ids)[:, -1], model(reverse)[:, -1])
+        return leaks, blind, moved(model(ids), alone)
 
 
 RINGS = Exercise(
     "clinic.rings",
-    "Wants three bools: do leaks_future, order_blind and mixes_rows ring for a healthy "
-    "decoder with dropout, if you forgot to call eval()? False alarms cost days.",
+    "Wants three bools: would leaks_future, order_blind and mixes_rows ring for a "
+    "healthy decoder with dropout, if nobody called eval() and they compared all the "
+    "same? False alarms cost days.",
     (),
     rings_of_dropout,
     lambda generator: [()],

@@ -1,12 +1,17 @@
-"""Where do two results differ first? Knows tensors, numbers, texts, lists.
+"""Find the first difference between the result of an answer and the expected one.
 
-A list stands for a tuple and the reverse; a tensor or an array of numbers stands for a
-list of numbers. Equal is what is equal up to rounding.
+Knows tensors, numbers, strings and containers. Knows nothing of exercises.
+
+A list is accepted for a tuple and the reverse, and a tensor or an array of numbers for
+a list of numbers. Where an integer is expected, the number must be equal to it (150.0
+equals 150); where a float is expected, equal up to rounding. Infinity equals only an
+infinity of the same sign, and NaN only NaN.
 """
 
+import math
 from collections import deque
 from collections.abc import Mapping
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -15,11 +20,20 @@ from torch import Tensor
 
 from course_utils.exercises.describing import brief, kind, sizes
 
-CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # wide: rounding is no mistake
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # generous: rounding is not a mistake
 
 
 def same(mine: Any, wanted: Any) -> bool:
-    """Equal up to rounding; float32 and float64 may meet."""
+    """Whether two results are equal up to rounding, whatever type holds the numbers.
+
+    Unlike in `difference`, float32 equals float64, and a tensor without axes equals the
+    Python number in it.
+    """
+    try:
+        mine = _unwrapped(mine)
+        wanted = _unwrapped(wanted)
+    except Exception:  # a strange object must not stop the check
+        return False
     if isinstance(mine, Tensor) and isinstance(wanted, Tensor):
         both = mine.is_floating_point() and wanted.is_floating_point()
         mine = mine.to(wanted.dtype) if both else mine
@@ -27,7 +41,10 @@ def same(mine: Any, wanted: Any) -> bool:
 
 
 def difference(mine: Any, wanted: Any) -> str | None:
-    """The first difference in words, or None: type, shape, dtype, device, NaN, place"""
+    """Describe the first difference in type, shape, dtype, device or value, or None.
+
+    Never raises: an object that cannot be compared is different.
+    """
     try:
         return _difference(mine, wanted)
     except Exception as error:  # a strange object must not stop the check
@@ -54,23 +71,49 @@ def _difference(mine, wanted):
 
 
 def _bare(value):
-    """The number in a tensor or an array that holds only one."""
+    """The number in a tensor or an array of one element; any other value as it is."""
     arrays = Tensor | np.ndarray | np.generic
     one = isinstance(value, arrays) and np.prod(value.shape) == 1
-    return value.item() if one else value
+    return value.item() if one and _has_data(value) else value
+
+
+def _has_data(value):
+    """Whether there are numbers to read: a tensor on the device "meta" has none."""
+    return not isinstance(value, Tensor) or not value.is_meta
+
+
+def _unwrapped(value):
+    """Every tensor without axes as the number in it, also inside containers."""
+    if isinstance(value, Tensor | np.generic) and not value.shape:
+        return _bare(value)
+    if type(value) in (tuple, list):
+        return type(value)(_unwrapped(part) for part in value)
+    if type(value) is dict:
+        return {key: _unwrapped(part) for key, part in value.items()}
+    return value
 
 
 def _equal(mine, wanted):
-    """Is one number, text, None or other single thing as good as the other?"""
+    """Whether a number, a string, None or another single object equals another one."""
     if isinstance(wanted, Number):
-        if not isinstance(mine, Number):
-            return False
-        both_nan = mine != mine and wanted != wanted
-        near = mine == wanted or abs(mine - wanted) <= (
-            CLOSE["atol"] + CLOSE["rtol"] * abs(wanted)
-        )
-        return bool(both_nan or near)
+        return isinstance(mine, Number) and _equal_numbers(mine, wanted)
     return bool(mine is wanted or mine == wanted)
+
+
+def _equal_numbers(mine, wanted):
+    """An integer exactly, another number up to rounding."""
+    if mine == wanted:
+        return True
+    if isinstance(wanted, Integral):
+        return False
+    if mine != mine or wanted != wanted:  # NaN
+        return bool(mine != mine and wanted != wanted)
+    try:
+        gap = abs(complex(mine) - complex(wanted))
+        allowed = CLOSE["atol"] + CLOSE["rtol"] * abs(complex(wanted))
+    except OverflowError:  # an integer that no float can hold
+        return False
+    return math.isfinite(gap) and gap <= allowed
 
 
 def _leaf_difference(mine, wanted):
@@ -83,7 +126,13 @@ def _leaf_difference(mine, wanted):
         return f"It returns {kind(mine)}; {what} is wanted."
     if _equal(mine, wanted):
         return None
-    return f"It gives {brief(mine)}; {_wants(wanted)}"
+    return f"It gives {_told_apart(mine, wanted)}; {_wants(wanted)}"
+
+
+def _told_apart(mine, wanted):
+    """A number that differs from `wanted`, with enough digits to see that it does."""
+    text = brief(mine)
+    return repr(mine) if text == brief(wanted) else text
 
 
 def _wants(wanted):
@@ -108,11 +157,11 @@ def _text_difference(mine, wanted):
     )
 
 
-# --- what holds several ------------------------------------------------------------
+# --- containers --------------------------------------------------------------------
 
 
 def _plain(value):
-    """Only numbers, texts and None inside, at any depth?"""
+    """Whether it holds only numbers, strings and None, at any depth."""
     if isinstance(value, tuple | list):
         return all(map(_plain, value))
     return not isinstance(value, Tensor | Mapping | np.ndarray)
@@ -130,7 +179,7 @@ def _results_difference(mine, wanted):
 
 
 def _as_list(value):
-    """The entries of whatever may stand for a list, or None."""
+    """The entries of a value that is accepted as a list, or None."""
     if isinstance(value, tuple | list | range | deque):
         return list(value)
     if isinstance(value, Tensor | np.ndarray) and value.ndim:
@@ -170,25 +219,25 @@ def _entry_difference(mine, wanted, index):
 
 
 def _inner_difference(place, mine, wanted):
-    """Of one thing inside a list or a dict."""
+    """The difference of one value inside a list or a dict; `place` names it."""
     if isinstance(wanted, Tensor | Mapping | tuple | list | set | frozenset):
         found = _difference(mine, wanted)
         return found and f"{place}: {found}"
     mine = _bare(mine)
-    return (
-        None if _equal(mine, wanted) else f"{place} is {brief(mine)}; {_wants(wanted)}"
-    )
+    if _equal(mine, wanted):
+        return None
+    return f"{place} is {_told_apart(mine, wanted)}; {_wants(wanted)}"
 
 
-def _hidden(key):
-    """Tensors are no good as keys: two equal ones are two keys."""
+def _as_key(key):
+    """The number in a tensor, since equal tensors are two different keys."""
     return _bare(key) if isinstance(key, Tensor) else key
 
 
 def _dict_difference(mine, wanted):
     if not isinstance(mine, Mapping):
         return f"It returns {kind(mine)}; a dict is wanted."
-    mine = {_hidden(key): value for key, value in mine.items()}
+    mine = {_as_key(key): value for key, value in mine.items()}
     for key, right in wanted.items():
         if key not in mine:
             return f"Key {brief(key)} is missing; it has {_keys(mine)}."
@@ -207,6 +256,7 @@ def _keys(mine):
 def _set_difference(mine, wanted):
     if not isinstance(mine, set | frozenset):
         return f"It returns {kind(mine)}; a set is wanted."
+    mine = {_as_key(entry) for entry in mine}
     if missing := sorted(wanted - mine, key=repr):
         return f"{brief(missing[0])} is missing."
     if more := sorted(mine - wanted, key=repr):
@@ -230,20 +280,22 @@ def _type_difference(mine, wanted):
 
 
 def _tensor_difference(mine, wanted):
-    mine, wanted = mine.detach().resolve_conj(), wanted.detach()
+    mine = mine.detach().resolve_conj()
+    wanted = wanted.detach().resolve_conj()
     lost = (mine.isnan() & ~wanted.isnan()).nonzero()
     if len(lost):
         index = lost[0].tolist()
         value = wanted[tuple(index)].item()
         return f"Entry {index} is NaN; {value:.4g} is wanted."
-    if wanted.is_floating_point():
+    if wanted.is_floating_point() or wanted.is_complex():
         wrong = (~torch.isclose(mine, wanted, equal_nan=True, **CLOSE)).nonzero()
     else:
         wrong = (mine != wanted).nonzero()
     if not len(wrong):
         return None
     index = wrong[0].tolist()
-    yours, right = mine[tuple(index)].item(), wanted[tuple(index)].item()
+    yours = mine[tuple(index)].item()
+    right = wanted[tuple(index)].item()
     if not index:
         return f"It gives {brief(yours)}; {_wants(right)}"
     return f"Entry {index} is {brief(yours)}; {_wants(right)}"

@@ -1,4 +1,7 @@
-"""Things in a few letters: what was asked, what came back. Compares nothing."""
+"""Describe arguments and results briefly, for reports on a check.
+
+Knows tensors, layers and Python values. Compares only an argument with its copy.
+"""
 
 import inspect
 import reprlib
@@ -11,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-LONG = 40  # characters of a value that are shown as they are
+LONG = 40  # a value with a repr up to this length is shown in full
 
 
 class _Brief(reprlib.Repr):
-    """Like repr, but long things are cut short, and numbers to six digits."""
+    """Like repr, but long values are truncated, and floats have six digits."""
 
     def __init__(self):
         super().__init__()
@@ -28,6 +31,12 @@ class _Brief(reprlib.Repr):
 
     repr_complex = repr_float
 
+    def repr_int(self, value, level):
+        try:
+            return super().repr_int(value, level)
+        except ValueError:  # Python writes integers of up to 4,300 digits only
+            return f"an integer of {value.bit_length()} bits"
+
     def repr_Tensor(self, value, level):  # noqa: N802 (reprlib looks for this name)
         return describe(value)
 
@@ -39,7 +48,7 @@ _shorten = _Brief()
 
 
 def brief(value: Any) -> str:
-    """A value as Python writes it, cut short."""
+    """The repr of a value, truncated."""
     if isinstance(value, nn.Module):
         return describe(value)
     if isinstance(value, np.generic):
@@ -53,7 +62,7 @@ def sizes(shape: tuple[int, ...]) -> str:
 
 
 def describe(value: Any) -> str:
-    """An argument in a few letters: 2×3, [1, 2], 40 numbers, a layer Linear(4 → 6)."""
+    """An argument in a few words: 2×3, [1, 2], 40 numbers, a layer Linear(4 → 6)."""
     if isinstance(value, Tensor | np.ndarray):
         return sizes(value.shape)
     if isinstance(value, nn.Module):
@@ -98,7 +107,7 @@ def _collection(value):
 
 
 def kind(value: Any) -> str:
-    """What came back, where something else is wanted."""
+    """The type of a result that should have been of another type."""
     if value is None:
         return "None (is a `return` missing?)"
     if value is Ellipsis:
@@ -116,7 +125,7 @@ def kind(value: Any) -> str:
 
 
 def altered(old: Any, new: Any) -> bool:
-    """Is an argument no longer what it was? Looks into lists, dicts and layers."""
+    """Whether an argument was changed in place; looks into lists, dicts and layers."""
     if isinstance(old, nn.Module):
         return altered(dict(old.named_parameters()), dict(new.named_parameters()))
     if isinstance(old, Tensor):

@@ -1,4 +1,4 @@
-"""What an exercise is made of. Knows nothing of running or showing one."""
+"""The parts of an exercise. Knows nothing of running or showing one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong version that people really write, and two hints that lead on.
+    """A wrong answer that people often write, with two hints.
 
-    function: takes what the exercise takes; it must differ from the reference on at
-    least one of the cases, and from every other mistake.
+    function: takes the arguments of the exercise; on at least one of the cases its
+    result differs from that of the reference and from that of every other mistake.
+    hint: part of the report on a check. more: what `hint` adds to it.
     """
 
     name: str
@@ -21,18 +22,19 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Exercise:
-    """A function (or, with `predicts`, a value) that the learner hands over.
+    """A task whose answer is a function or, with `predicts`, a value.
 
-    statement: what it gives, what it wants (shapes), why it matters.
+    statement: what the function returns, what it takes (with shapes), why it matters.
     takes: the names of the arguments. reference: the right answer.
-    cases: from a generator to the argument tuples that a check tries.
-    hint: for who is lost before any known mistake. shared: whose source `solution`
-    shows, where this is not the reference itself. seconds: of computing; an answer
-    that takes longer does not come to an end. Only one that trains needs more.
+    cases: takes a torch.Generator, returns the tuples of arguments that a check tries.
+    hint: shown before the last check has named a known mistake.
+    shared: the function or class whose source `solution` shows, if this is not the
+    reference. seconds: an answer that computes for longer is stopped; only an exercise
+    that trains needs more.
 
-    Wanted may be tensors, numbers, texts, True, None, and tuples, lists, dicts, sets of
-    them. Arguments may be these, layers and functions; the answer may write into one
-    only if the reference does.
+    Results may be tensors, numbers, strings, booleans, None, and tuples, lists, dicts
+    and sets of these. Arguments may also be layers and functions. An answer may change
+    an argument in place only if the reference does.
     """
 
     name: str

@@ -18,7 +18,7 @@ def blocks(
 ) -> tuple[Tensor, Tensor]:
     """The whole windows of the shared stream, inputs and labels, each "b t"."""
     special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=eos_id)
-    packed = packed_batches(rows, 1, length, 0, special)
+    packed = packed_batches(rows, batch_size=1, length=length, special=special)
     whole = [pair for pair in packed if pair[0].shape[1] == length]
     inputs, labels = zip(*whole, strict=True)
     return torch.cat(inputs), torch.cat(labels)

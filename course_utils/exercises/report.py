@@ -1,4 +1,4 @@
-"""What a check says, as plain text and as a small box. Knows nothing of exercises."""
+"""The report on a check, as plain text and as HTML. Knows nothing of exercises."""
 
 import html
 import re
@@ -12,9 +12,11 @@ WRONG, QUIET = "#D55E00", "#56B4E9"  # Okabe and Ito: safe for color-blind reade
 
 @dataclass(frozen=True)
 class Report:
-    """status: "not tried", "right", "mistake", "error", "different", "changed", "hint",
-    "solution" or "progress". mistake: the name of the known mistake, if it is one.
-    code: lines shown as they are.
+    """What one call of `check`, `hint`, `solution` or `progress` shows.
+
+    status: "not tried", "right", "mistake", "error", "different", "changed", "hint",
+    "solution" or "progress". mistake: the name of the known mistake, if there is one.
+    lines: sentences, with `code` and *emphasis*. code: lines in a fixed-width font.
     """
 
     status: str
@@ -25,7 +27,7 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The answer in plain text."""
+        """The report as plain text."""
         sign = SIGNS.get(self.status, "✗")
         code = [f"    {line}" for line in self.code.splitlines()]
         rest = [f"  {part}" for line in self.lines for part in line.splitlines()]
@@ -33,7 +35,7 @@ class Report:
 
     @property
     def html(self) -> str:
-        """The answer as a box that is legible on light and dark pages."""
+        """The report as a box of HTML that is legible on light and dark pages."""
         quiet = QUIET if self.status in ("solution", "progress") else WRONG
         color = COLORS.get(self.status, quiet)
         head = f"{SIGNS.get(self.status, '✗')} <b>{html.escape(self.title)}</b>"
@@ -43,17 +45,18 @@ class Report:
         return f'<div style="{style}">{head}{code}{rest}</div>'
 
     def show(self) -> None:
-        """As a box where there is a notebook, printed elsewhere."""
-        ipython = sys.modules.get("IPython")  # a notebook has loaded it
+        """Display the HTML in a notebook; print the text anywhere else."""
+        ipython = sys.modules.get("IPython")  # a notebook has imported it
         if ipython is None or ipython.get_ipython() is None:
-            return print(self.text)
+            print(self.text)
+            return
         from IPython.display import display
 
-        return display({"text/plain": self.text, "text/html": self.html}, raw=True)
+        display({"text/plain": self.text, "text/html": self.html}, raw=True)
 
 
 def _formatted(line):
-    """`Code` and *stress*, as they are marked in plain text."""
+    """A line of plain text as HTML: `code` and *emphasis* become tags."""
     line = html.escape(line).replace("\n", "<br>")
     line = re.sub(r"`([^`]+)`", r"<code>\1</code>", line)
     return re.sub(r"(?<![\w*])\*(\w[^*]*)\*(?![\w*])", r"<em>\1</em>", line)

@@ -1,4 +1,8 @@
-"""Call what a learner wrote, safely and quietly. Judges nothing."""
+"""Call a learner's function on copies of its arguments, and keep the process unchanged.
+
+Knows functions, their source and the global state of Python, NumPy and PyTorch. Knows
+nothing of exercises, and judges no result.
+"""
 
 import contextlib
 import copy
@@ -6,23 +10,27 @@ import dis
 import inspect
 import io
 import linecache
+import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from course_utils.exercises.describing import altered
 from course_utils.exercises.limit import call_within
 
+# What the byte code of a function consists of that only returns a constant.
 IDLE = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "POP_TOP"}
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call gave and said, and the arguments as it left them."""
+    """The result or error of one call, what it printed, and its arguments after it."""
 
     value: Any = None
     error: BaseException | None = None
@@ -30,7 +38,7 @@ class Outcome:
     given: tuple = ()
 
     def changed(self, before: tuple, names: tuple[str, ...]) -> set[str]:
-        """The names of the arguments that it wrote into."""
+        """The names of the arguments that were changed in place."""
         triples = zip(names, before, self.given, strict=True)
         return {name for name, old, new in triples if altered(old, new)}
 
@@ -54,43 +62,95 @@ def _share(value, argument):
 
 
 def _copies(arguments):
-    """Copies of what can be copied; an open file or an iterator goes as it is."""
+    """Deep copies; arguments that cannot be copied (an iterator) as they are."""
     try:
         return copy.deepcopy(arguments)
     except Exception:
         return arguments
 
 
+@contextlib.contextmanager
+def isolated() -> Iterator[None]:
+    """Run the block on the CPU, with gradients on and all random states fixed.
+
+    Afterwards the process is as before: the random states of Python, NumPy and PyTorch
+    (CPU), the default type and the default device, the grad mode, the inference mode
+    and the flag of deterministic algorithms.
+    """
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
+    torch_state = torch.get_rng_state()
+    dtype = torch.get_default_dtype()
+    device = torch.get_default_device()
+    deterministic = _deterministic()
+    if device != CPU:
+        torch.set_default_device(CPU)
+    random.seed(0)
+    np.random.seed(0)
+    torch.default_generator.manual_seed(0)  # far cheaper than torch.manual_seed
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+        torch.set_rng_state(torch_state)
+        torch.set_default_dtype(dtype)
+        _restore_device(device)
+        if _deterministic() != deterministic:
+            enabled, warn_only = deterministic
+            torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+
+
+def _deterministic():
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+
+
+def _restore_device(device):
+    """Make this the default device, unless a `with torch.device(...)` does so."""
+    if torch.get_default_device() != device or device != CPU:
+        torch.set_default_device(None)
+    if torch.get_default_device() != device:
+        torch.set_default_device(device)
+
+
 def run(
     function: Callable, arguments: tuple, seconds: float | int | None = None
 ) -> Outcome:
-    """Call with copies; nothing printed, warned or drawn at random gets out.
+    """Call a function on copies of the arguments, `isolated`, and return the outcome.
 
-    After these seconds of computing it is stopped with TimeIsUp.
+    What it prints is kept in the outcome, its warnings are dropped, and an exception is
+    part of the outcome. After `seconds` of computing it is stopped with TimeIsUp.
+
+    Raises KeyboardInterrupt, which is the reader's Stop button.
     """
     given = _copies(arguments)
-    heard, value, error = io.StringIO(), None, None
+    printed = io.StringIO()
+    value = None
+    error = None
     with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.random.fork_rng(devices=[]))
-        stack.enter_context(contextlib.redirect_stdout(heard))
+        stack.enter_context(isolated())
+        stack.enter_context(contextlib.redirect_stdout(printed))
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        torch.default_generator.manual_seed(0)  # far cheaper than torch.manual_seed
         try:
             if seconds is None:
                 value = function(*given)
             else:
                 value = call_within(seconds, function, *given)
         except KeyboardInterrupt:
-            raise  # the reader's Stop button
+            raise
         except BaseException as caught:
             error = caught
-    return Outcome(value, error, heard.getvalue(), given)
+    return Outcome(value, error, printed.getvalue(), given)
 
 
 def home(function: Callable) -> Any:
-    """The code in which the learner wrote, or None for built-ins."""
+    """The code object of the learner's function, or None for a built-in."""
     function = inspect.unwrap(getattr(function, "func", function))
     for part in (function, getattr(type(function), "forward", None)):
         if hasattr(part, "__code__"):
@@ -99,7 +159,7 @@ def home(function: Callable) -> Any:
 
 
 def is_stub(function: Callable) -> bool:
-    """Only a docstring, `pass`, `...` or `return None`."""
+    """Whether a function holds only a docstring, `pass`, `...` or `return None`."""
     code = home(function)
     if code is None:
         return False
@@ -110,8 +170,9 @@ def is_stub(function: Callable) -> bool:
 
 
 def own_line(function: Callable, error: BaseException) -> str:
-    """The learner's line where it stopped: "line 3: …", or nothing."""
-    code, found = home(function), ""
+    """The learner's line that raised the error: "line 3: …", or an empty string."""
+    code = home(function)
+    found = ""
     step = error.__traceback__
     while code and step:
         if step.tb_frame.f_code.co_filename == code.co_filename:

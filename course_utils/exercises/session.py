@@ -1,4 +1,7 @@
-"""What the notebooks call: check, hint, solution, progress. Remembers this session."""
+"""What the notebooks call: check, hint, solution and progress.
+
+Knows every exercise and the last report on each. Knows nothing of how one is judged.
+"""
 
 import difflib
 import inspect
@@ -49,6 +52,7 @@ from course_utils.exercises import (
 from course_utils.exercises.checking import examine
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.report import Report
+from course_utils.shapes import check_type, shown
 
 BANKS = {
     "01": (attention, cosine),
@@ -78,57 +82,77 @@ _last: dict[str, Report] = {}
 
 
 def find(name: str) -> Exercise:
-    """The exercise of this name; ValueError with the nearest names if there is none."""
+    """Return the exercise of this name.
+
+    Raises TypeError unless name is a string, and ValueError, with similar names, if
+    there is no such exercise.
+    """
+    check_type(str, name=name)
     if name in BANK:
         return BANK[name]
-    near = difflib.get_close_matches(name, BANK, cutoff=0.4) or sorted(BANK)
-    raise ValueError(f"no exercise is called {name!r}; near are {', '.join(near)}")
+    similar = difflib.get_close_matches(name, BANK, cutoff=0.4)
+    if similar:
+        advice = f"did you mean {' or '.join(similar)}?"
+    else:
+        advice = "progress() lists the names of all exercises"
+    raise ValueError(f"unknown exercise {shown(name)}; {advice}")
 
 
 def check(name: str, answer: Any) -> None:
-    """Say whether an answer is right, and if not, which mistake it makes."""
+    """Show whether an answer is right and, if it is not, which mistake it makes.
+
+    answer: a function; for an exercise that asks for a prediction, the value itself.
+    Raises TypeError or ValueError for an unknown name, never for a wrong answer.
+    """
     report = examine(find(name), answer)
     _last[name] = report
     report.show()
 
 
 def hint(name: str) -> None:
-    """Say more: on the mistake that the last check named, else on how to begin."""
+    """Show more about the mistake that the last check named, or how to begin."""
     exercise = find(name)
     last = _last.get(name)
-    said = exercise.hint
+    text = exercise.hint
     for mistake in exercise.mistakes:
         if last and last.mistake == mistake.name:
-            said = mistake.more
-    lines = (said, f"solution({name!r}) shows how the course does it.")
+            text = mistake.more
+    lines = (text, f"solution({name!r}) shows how the course does it.")
     Report("hint", name, lines).show()
 
 
 def solution(name: str) -> None:
-    """Show the source of the shared layer."""
+    """Show the source of the function or layer that the course itself uses."""
     exercise = find(name)
-    shown = inspect.unwrap(exercise.shared or exercise.reference)
-    title = f"{name}: {shown.__module__}.{shown.__qualname__}"
-    Report("solution", title, code=inspect.getsource(shown).rstrip()).show()
+    source = inspect.unwrap(exercise.shared or exercise.reference)
+    title = f"{name}: {source.__module__}.{source.__qualname__}"
+    Report("solution", title, code=inspect.getsource(source).rstrip()).show()
 
 
 def progress(notebook: str | None = None) -> None:
-    """Where you stand in one notebook, progress("01"), or in all of them, by notebook.
+    """Show which exercises are right: in one notebook, progress("01"), or in all.
 
     Raises ValueError for a notebook that has no exercises.
     """
-    if notebook is not None and notebook not in BANKS:
-        raise ValueError(f"no exercises in {notebook!r}; there are {', '.join(BANKS)}")
-    shown = [notebook] if notebook else list(BANKS)
-    names = {nb: [e.name for bank in BANKS[nb] for e in bank.EXERCISES] for nb in shown}
-    fresh = Report("not tried", "")
-    rows, done = [], 0
-    for number, some in names.items():
-        states = [_last.get(name, fresh).status for name in some]
-        done += states.count("right")
-        for i, (state, name) in enumerate(zip(states, some, strict=True)):
-            sign = {"right": "✓", "not tried": "○"}.get(state, "✗")
-            rows.append(f"{number if i == 0 else '  '}  {sign} {name}")
+    if notebook is not None and notebook not in tuple(BANKS):
+        numbers = ", ".join(BANKS)
+        raise ValueError(
+            f"notebook must be the number of one with exercises ({numbers}), as a "
+            f"string; got {shown(notebook)}"
+        )
+    rows = []
+    statuses = []
+    for number in [notebook] if notebook else BANKS:
+        for place, exercise in enumerate(_exercises(number)):
+            report = _last.get(exercise.name)
+            statuses.append(report.status if report else "not tried")
+            sign = {"right": "✓", "not tried": "○"}.get(statuses[-1], "✗")
+            margin = number if place == 0 else "  "
+            rows.append(f"{margin}  {sign} {exercise.name}")
     where = f"{notebook}: " if notebook else ""
-    title = f"{where}{done} of {sum(map(len, names.values()))} right"
+    title = f"{where}{statuses.count('right')} of {len(statuses)} right"
     Report("progress", title, code="\n".join(rows)).show()
+
+
+def _exercises(number: str) -> list[Exercise]:
+    return [exercise for bank in BANKS[number] for exercise in bank.EXERCISES]

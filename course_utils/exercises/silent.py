@@ -13,7 +13,7 @@ from course_utils.exercises.exercise import Exercise, Mistake
 
 def road_is_free(block: nn.Module, x: Tensor) -> bool:
     """Does x arrive untouched, in training mode, when both branches add nothing?"""
-    for layer in (block.attention.to_output, block.feedforward.narrow):
+    for layer in (block.attention.to_output, block.feedforward.down):
         nn.init.zeros_(layer.weight)
         nn.init.zeros_(layer.bias)
     return torch.equal(block.train()(x), x)
@@ -38,14 +38,14 @@ class _Attention(nn.Module):
 
 
 class _FeedForward(nn.Module):
-    """Bend, narrow."""
+    """An activation function and a matrix."""
 
     def __init__(self, generator, width):
         super().__init__()
-        self.narrow = _linear(generator, width)
+        self.down = _linear(generator, width)
 
     def forward(self, x):
-        return self.narrow(x.relu())
+        return self.down(x.relu())
 
 
 class _Suspect(nn.Module):
@@ -72,7 +72,7 @@ def _silence(*layers, biases=True):
 
 
 def _ends(block):
-    return block.attention.to_output, block.feedforward.narrow
+    return block.attention.to_output, block.feedforward.down
 
 
 def _suspects(generator):

@@ -22,7 +22,9 @@ def _normal(generator, *shape):
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
     """The shared schedule."""
-    return learning_rate_at(step, TrainConfig(steps, peak, warmup_steps=warmup))
+    return learning_rate_at(
+        step, TrainConfig(steps=steps, learning_rate=peak, warmup_steps=warmup)
+    )
 
 
 def _moments(generator):

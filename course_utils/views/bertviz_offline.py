@@ -1,6 +1,6 @@
-"""The views of bertviz with no network: its script, d3 and jQuery stand in the page.
+"""The views of bertviz without network access: script, d3 and jQuery are in the page.
 
-Knows what bertviz writes and which packages bring its libraries: they are read from
+Knows what bertviz writes and which packages contain its libraries; they are read from
 where they are installed when a view is shown. Knows nothing of models.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 import bertviz
 from IPython.display import display
 
+from course_utils.shapes import check_choice, check_type
 from course_utils.views.maps import Maps
 from course_utils.views.page import HINT
 
@@ -43,14 +44,12 @@ def show_bertviz(
     """Show bertviz's head view or model view, and a picture of one map.
 
     Arguments and errors as in `explorer.show_attention`; view: "head" or "model".
-    The weights of a `transformers` model go in by name: {f"layer.{i}": weights for i,
-    weights in enumerate(outputs.attentions)}, and with an encoder likewise under
-    "encoder.{i}", "decoder.{i}" and "cross.{i}".
+    The weights of a `transformers` model with an encoder go in under "encoder.{i}",
+    "decoder.{i}" and "cross.{i}".
 
     Source: Vig 2019, "A Multiscale Visualization of Attention".
     """
-    if view not in VIEWS:
-        raise ValueError(f"view must be one of {', '.join(VIEWS)}, got {view!r}")
+    check_choice("view", view, tuple(VIEWS))
     maps = Maps(recording, tokens, source, title)
     maps.choose("", 0, 0)
     html = VIEWS[view](**_arguments(maps), html_action="return").data
@@ -60,11 +59,13 @@ def show_bertviz(
 
 
 def offline(html: str, sentence: str) -> str:
-    """bertviz's HTML as it needs nothing else; its id is made from what it holds.
+    """The HTML of bertviz made self-contained; its id is a hash of its content.
 
     Raises ValueError for HTML that is not what bertviz 1.4 writes.
     """
-    found, own = _PARTS.fullmatch(html), re.search(r"bertviz-[0-9a-f]{32}", html)
+    check_type(str, html=html, sentence=sentence)
+    found = _PARTS.fullmatch(html)
+    own = re.search(r"bertviz-[0-9a-f]{32}", html)
     if not (found and own):
         raise ValueError("html must be what bertviz 1.4 returns")
     params, end = json.JSONDecoder().raw_decode(found["rest"])
@@ -90,9 +91,12 @@ def offline(html: str, sentence: str) -> str:
 
 
 def _arguments(maps: Maps) -> dict[str, Any]:
-    """What bertviz calls the maps. Four decimals are the same on every processor."""
+    """The arguments of bertviz's views, with weights rounded to four decimals.
+
+    So they are the same on every processor.
+    """
     weights = {
-        name: [layer[None].double().cpu().round(decimals=4) for layer in part.values()]
+        name: [layer[None].round(decimals=4) for layer in part.values()]
         for name, part in maps.parts.items()
     }
     if "self" in weights:

@@ -1,4 +1,4 @@
-"""Weights and tokens in, maps of attention to explore out, and a picture of one.
+"""Show the attention maps of one forward pass, to explore, and a picture of one.
 
 Knows what the explorer's script reads. Knows nothing of models.
 """
@@ -24,15 +24,19 @@ def show_attention(
 ) -> None:
     """Show every attention map of one recorded forward pass, and a picture of one.
 
-    recording: what `recording.record` gave, or {layer name: weights "1 h q k"}.
+    recording: what `recording.record` gave, or {layer name: weights "1 h q k"}, of any
+    type and device. A model of `transformers`, loaded with
+    attn_implementation="eager" and run with output_attentions=True, goes in as
+    {f"layer.{i}": weights for i, weights in enumerate(outputs.attentions)}.
     tokens: the text of the positions that attend (the target, with an encoder).
     source: the text that an encoder read, or the memory of a lone cross-attention.
     title: the finding, as a sentence. part ("encoder", "decoder", "cross" or "self";
-    default: the last), layer and head, from 0, are shown first and in the picture.
+    default: the last), layer and head (indices from 0) are shown first and in the
+    picture.
 
-    Raises ValueError for tokens that do not fit the weights, more than one text, a
-    part, layer or head that is not there, and for more than a page can hold;
-    TypeError for tokens that are not strings.
+    Raises TypeError for arguments of another type, ValueError for tokens that do not
+    fit the weights, weights of more than one text or outside 0 to 1, a part, layer or
+    head that is not there, and for more than a page can hold.
     """
     maps = Maps(recording, tokens, source, title)
     maps.choose(part, layer, head)

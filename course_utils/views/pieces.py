@@ -1,8 +1,9 @@
-"""Small pieces with sliders, each with the computed figure beside it.
+"""Small interactive demonstrations with sliders, each with a computed figure.
 
 Knows a few formulas and what the script reads. Knows nothing of models.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,9 +13,18 @@ from torch import Tensor
 
 from course_utils.plots import arrows, bars, curves
 from course_utils.positions import sinusoidal_positions
+from course_utils.shapes import (
+    check_divisible,
+    check_integer,
+    check_positive,
+    check_tensor,
+    check_text,
+    check_type,
+    shown,
+)
 from course_utils.views.page import short, show_view, texts
 
-NAMED = 16  # candidates that are shown by name
+NAMED = 16  # this many candidates are shown by name
 _HINT = "Run this cell, or trust the notebook, to move the sliders."
 
 
@@ -24,15 +34,19 @@ def show_sampling(
     """Temperature, top-k and top-p, in this order, on one next-token distribution.
 
     scores: the logits of every token; tokens: their texts. The 16 best are named.
-    Raises ValueError for scores that are not one finite number per token.
+    Raises TypeError or ValueError for scores that are not one finite number per token.
     """
+    check_text(title=title)
     tokens = texts(tokens, "tokens")
-    scores = scores.detach().cpu().double()
-    if len(scores) != len(tokens) or not scores.isfinite().all():
+    check_tensor("scores", scores, ("vocabulary",))
+    if len(scores) != len(tokens):
         raise ValueError(
-            f"scores must be one finite number for each of {len(tokens)} tokens, "
-            f"got {len(scores)}"
+            f"scores must be one number for each of {len(tokens)} tokens, got "
+            f"{len(scores)}"
         )
+    scores = scores.detach().cpu().double()
+    if not scores.isfinite().all():
+        raise ValueError("scores must be finite, got NaN or infinity")
     best, order = scores.sort(descending=True, stable=True)
     names = [tokens[i] for i in order[:NAMED].tolist()]
     shares = {f"temperature {t}": (best / t).softmax(0)[:NAMED] for t in (0.5, 1, 2)}
@@ -41,15 +55,19 @@ def show_sampling(
     data = {"tokens": names, "scores": _hundredths(best - best[0])}
     _show("sampling", data, title, alt)
     labels = [short(name, 8) for name in names[:8]]
-    shown = {name: share[:8] for name, share in shares.items()}
-    bars(labels, shown, alt, ("next token", "probability"))
+    heights = {name: share[:8] for name, share in shares.items()}
+    bars(labels, heights, alt, ("next token", "probability"))
 
 
 def show_scale(*, title: str, num_keys: int = 8, seed: int = 0) -> None:
     """Weights over random keys for head widths 1 to 1024, with 1/√d and without.
 
-    Source: Vaswani et al. 2017, section 3.2.1.
+    Source: Vaswani et al. 2017, section 3.2.1. Raises TypeError or ValueError unless
+    num_keys is an integer >= 1 and seed one >= 0.
     """
+    check_text(title=title)
+    check_positive(num_keys=num_keys)
+    check_integer(0, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     shape = (num_keys + 1, 1024)
     query, *keys = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -70,8 +88,12 @@ def show_scale(*, title: str, num_keys: int = 8, seed: int = 0) -> None:
 def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> None:
     """A pair of columns of the sinusoids as the hand of a clock, and its shift.
 
-    Source: Vaswani et al. 2017, section 3.5.
+    Source: Vaswani et al. 2017, section 3.5. Raises TypeError or ValueError unless
+    d_model is even and base a number > 1.
     """
+    check_text(title=title)
+    check_positive(d_model=d_model)
+    check_divisible("d_model", d_model, "the width of a pair", 2)
     table = sinusoidal_positions(30, d_model, base)
     alt = f"{title} The sine of each hand is a wave, slower than the one before."
     _show("rotation", {"width": d_model, "base": base}, title, alt)
@@ -80,15 +102,40 @@ def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> No
 
 
 def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
-    """Drag a query among keys {name: (x, y)} of the plane and watch the weights."""
-    names, places = list(keys), [[float(x), float(y)] for x, y in keys.values()]
-    alt = f"{title} The keys are {', '.join(short(name) for name in names)}; the query "
-    alt += "points up to the right."
-    _show("query", {"names": names, "keys": places}, title, alt)
+    """Drag a query among keys {name: (x, y)} of the plane and watch the weights.
+
+    Raises TypeError or ValueError unless there is at least one key, every key has two
+    finite coordinates, and their names differ from each other and from "query".
+    """
+    check_text(title=title)
+    check_type(Mapping, keys=keys)
+    if not keys:
+        raise ValueError("keys must hold at least one key, got none")
+    names = texts(keys, "keys")
+    places = [_place(name, point) for name, point in keys.items()]
     labels = [short(name) for name in names]
+    if len({*labels, "query"}) <= len(labels):
+        raise ValueError(
+            "keys must have names that differ from 'query' and from each other in the "
+            f"first 13 characters, got {shown(', '.join(labels))}"
+        )
+    alt = f"{title} The keys are {', '.join(labels)}; the query points up to the right."
+    _show("query", {"names": names, "keys": places}, title, alt)
     roles = {label: "key" for label in labels} | {"query": "query"}
     ends = dict(zip(labels, places, strict=True)) | {"query": (0.5, 0.75**0.5)}
     arrows(ends, alt, roles=roles)
+
+
+def _place(name: str, point: Any) -> list[float]:
+    """The coordinates of a key, checked."""
+    wanted = f"keys[{name!r}] must be two finite numbers (x, y)"
+    try:
+        place = [float(number) for number in point]
+    except (TypeError, ValueError):
+        raise TypeError(f"{wanted}, got {shown(point)}") from None
+    if len(place) != 2 or not all(math.isfinite(number) for number in place):
+        raise ValueError(f"{wanted}, got {place}")
+    return place
 
 
 def _hundredths(scores: Tensor) -> list[int]:
@@ -96,6 +143,4 @@ def _hundredths(scores: Tensor) -> list[int]:
 
 
 def _show(piece: str, data: dict[str, Any], title: str, alt: str) -> None:
-    if not title.strip():
-        raise ValueError("title must say in a sentence what is shown, it is empty")
     show_view("pieces", {"piece": piece, "title": title, **data}, f"{alt} {_HINT}")
