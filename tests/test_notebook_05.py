@@ -49,7 +49,7 @@ def test_the_feed_forward_is_the_packages():
 
 def test_the_block_is_the_packages_masked_or_not():
     ours = built()["Block"](24, 4, 40)
-    theirs = EncoderBlock(StackConfig(24, 4, 1, 40))
+    theirs = EncoderBlock(StackConfig(d_model=24, num_heads=4, num_layers=1, d_ff=40))
     for norm in (ours.norm1, ours.norm2):
         nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
     theirs.attention.load_state_dict(ours.attention.state_dict())
@@ -80,5 +80,7 @@ def test_the_silent_branch_test_knows_the_notebooks_and_the_packages_blocks():
     x = torch.randn(2, 5, 24)
     assert road_is_free(built()["Block"](24, 4, 40, dropout=0.5), x)
     for norm in ("pre", "post"):
-        config = StackConfig(24, 4, 1, 40, dropout=0.5, norm=norm)
+        config = StackConfig(
+            d_model=24, num_heads=4, num_layers=1, d_ff=40, dropout=0.5, norm=norm
+        )
         assert road_is_free(EncoderBlock(config), x) == (norm == "pre")

@@ -42,8 +42,8 @@ def copy_block(ours, theirs):
         nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
     theirs.attention.load_state_dict(ours.attention.state_dict())
     theirs.cross_attention.load_state_dict(ours.cross_attention.state_dict())
-    theirs.feedforward.widen.load_state_dict(ours.widen.state_dict())
-    theirs.feedforward.narrow.load_state_dict(ours.narrow.state_dict())
+    theirs.feedforward.up.load_state_dict(ours.up.state_dict())
+    theirs.feedforward.down.load_state_dict(ours.down.state_dict())
     places = ("attention_residual", "cross_residual", "feedforward_residual")
     for norm, place in zip(ours.norms, places, strict=True):
         getattr(theirs, place).norm.load_state_dict(norm.state_dict())
@@ -51,7 +51,9 @@ def copy_block(ours, theirs):
 
 def test_the_decoder_block_is_the_packages_masked_or_not():
     ours = built()["OurDecoderBlock"](WIDTH, 4, 40, MEMORY_WIDTH)
-    theirs = DecoderBlock(StackConfig(WIDTH, 4, 1, 40), MEMORY_WIDTH)
+    theirs = DecoderBlock(
+        StackConfig(d_model=WIDTH, num_heads=4, num_layers=1, d_ff=40), MEMORY_WIDTH
+    )
     copy_block(ours, theirs)
     x, memory = (
         torch.randn(BATCH, TARGETS, WIDTH),
@@ -65,9 +67,18 @@ def test_the_decoder_block_is_the_packages_masked_or_not():
 
 
 def test_the_translator_is_the_packages_padding_included():
-    encoder, decoder = StackConfig(WIDTH, 2, 3, 40), StackConfig(WIDTH, 4, 2, 56)
+    encoder, decoder = (
+        StackConfig(d_model=WIDTH, num_heads=2, num_layers=3, d_ff=40),
+        StackConfig(d_model=WIDTH, num_heads=4, num_layers=2, d_ff=56),
+    )
     ours = built()["OurTranslator"](VOCABULARY, encoder, decoder)
-    config = EncoderDecoderConfig(VOCABULARY, VOCABULARY, encoder, decoder, True)
+    config = EncoderDecoderConfig(
+        source_vocab_size=VOCABULARY,
+        target_vocab_size=VOCABULARY,
+        encoder=encoder,
+        decoder=decoder,
+        share_weights=True,
+    )
     theirs = EncoderDecoder(config)
     with torch.no_grad():
         theirs.embedding.tokens.weight.copy_(ours.E)
@@ -84,7 +95,10 @@ def test_the_translator_is_the_packages_padding_included():
 
 
 def test_the_colleagues_block_is_deaf_and_the_cured_one_is_the_packages():
-    names, config = built(), StackConfig(WIDTH, 4, 1, 40)
+    names, config = (
+        built(),
+        StackConfig(d_model=WIDTH, num_heads=4, num_layers=1, d_ff=40),
+    )
     theirs, x = DecoderBlock(config), torch.randn(BATCH, TARGETS, WIDTH)
     cured, deaf = names["CuredBlock"](config), names["ColleaguesBlock"](config)
     cured.load_state_dict(theirs.state_dict())

@@ -13,7 +13,7 @@ from course_utils.models import Classifier, Encoder
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "08_word_senses.ipynb"
 KNOWN = (ClassifierConfig, StackConfig, Classifier, Encoder)
 BATCH, LENGTH, CLASSES, VOCABULARY = 2, 5, 7, 11
-STACK = StackConfig(12, 3, 2, 16, max_length=9)
+STACK = StackConfig(d_model=12, num_heads=3, num_layers=2, d_ff=16, max_length=9)
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]])
 
 
@@ -30,7 +30,9 @@ def built():
 
 def test_the_reader_is_the_packages_classifier_masked_or_not():
     ours = built()["WordReader"](VOCABULARY, CLASSES, STACK).double()
-    theirs = Classifier(ClassifierConfig(VOCABULARY, CLASSES, STACK)).double()
+    theirs = Classifier(
+        ClassifierConfig(vocab_size=VOCABULARY, num_classes=CLASSES, stack=STACK)
+    ).double()
     theirs.load_state_dict(ours.state_dict())
     positions = torch.tensor([3, 1])
     for mask in (None, causal_mask(LENGTH), torch.eye(LENGTH, dtype=torch.bool)):
@@ -47,7 +49,7 @@ def test_the_bag_knows_no_order_and_no_padding():
 
 
 def test_the_colleagues_mean_is_the_packages_without_padding_only():
-    config = ClassifierConfig(VOCABULARY, CLASSES, STACK)
+    config = ClassifierConfig(vocab_size=VOCABULARY, num_classes=CLASSES, stack=STACK)
     theirs, ours = built()["Colleague"](config), Classifier(config)
     ours.load_state_dict(theirs.state_dict())
     torch.testing.assert_close(theirs(IDS[:1]), ours(IDS[:1]))

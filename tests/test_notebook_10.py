@@ -35,8 +35,19 @@ def backbone_class():
 
 
 def test_the_backbone_is_the_packages():
-    stack = StackConfig(24, 4, 3, 40, 9, activation="gelu", positions="learned")
-    ours, theirs = backbone_class()(31, stack), DecoderLM(DecoderConfig(31, stack))
+    stack = StackConfig(
+        d_model=24,
+        num_heads=4,
+        num_layers=3,
+        d_ff=40,
+        max_length=9,
+        activation="gelu",
+        positions="learned",
+    )
+    ours, theirs = (
+        backbone_class()(31, stack),
+        DecoderLM(DecoderConfig(vocab_size=31, stack=stack)),
+    )
     for weight in ours.parameters():
         nn.init.normal_(weight, std=0.3)
     state = ours.state_dict()

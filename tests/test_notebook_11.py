@@ -116,7 +116,16 @@ def test_the_grouped_attention_is_the_packages(built, kv_heads):
 @pytest.mark.parametrize("tied", [True, False])
 def test_all_doors_open_it_is_the_packages_llama(built, tied):
     doors = {"norm": RMSNorm, "turn": rotate, "mlp": built["swiglu"], "kv_heads": 2}
-    config = LlamaConfig(VOCAB, WIDTH, HEADS, 2, 2, 64, MAX_LENGTH, tied=tied)
+    config = LlamaConfig(
+        vocab_size=VOCAB,
+        d_model=WIDTH,
+        num_heads=HEADS,
+        num_kv_heads=2,
+        num_layers=2,
+        d_ff=64,
+        max_length=MAX_LENGTH,
+        tied=tied,
+    )
     ours, twin = twins(built["Model"](**doors, tied=tied), LlamaLM(config))
     ids = torch.randint(VOCAB, (BATCH, LENGTH))
     torch.testing.assert_close(ours(ids), twin(ids))
@@ -124,9 +133,18 @@ def test_all_doors_open_it_is_the_packages_llama(built, tied):
 
 def test_all_doors_shut_it_is_the_backbone_without_attention_biases(built):
     stack = StackConfig(
-        WIDTH, HEADS, 2, 4 * WIDTH, MAX_LENGTH, activation="gelu", positions="learned"
+        d_model=WIDTH,
+        num_heads=HEADS,
+        num_layers=2,
+        d_ff=4 * WIDTH,
+        max_length=MAX_LENGTH,
+        activation="gelu",
+        positions="learned",
     )
-    ours, backbone = loud(built["Model"]()), DecoderLM(DecoderConfig(VOCAB, stack))
+    ours, backbone = (
+        loud(built["Model"]()),
+        DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack)),
+    )
     backbone_names = {
         "positions": "positions.table",
         "attention_norm": "attention_residual.norm",

@@ -47,21 +47,32 @@ def built():
 @pytest.fixture(scope="module")
 def data():
     tokenizer = train_words(TEXTS)
-    return tokenizer, tokenizer.encode_all(TEXTS)
+    return tokenizer, tokenizer.encode_batch(TEXTS)
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 @pytest.mark.parametrize("clip_norm", [0.3, 100.0])
 def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
     tokenizer, rows = data
-    batches = padded_batches(rows, 2, 0, tokenizer)
+    batches = padded_batches(rows, batch_size=2, special=tokenizer)
     config = TrainConfig(
-        7, 5e-3, warmup_steps=3, clip_norm=clip_norm, optimizer=optimizer
+        steps=7,
+        learning_rate=5e-3,
+        warmup_steps=3,
+        clip_norm=clip_norm,
+        optimizer=optimizer,
     )
 
     def model():
         torch.manual_seed(0)
-        sizes = LlamaConfig(tokenizer.vocab_size, 24, 2, 2, 1, 40, max_length=16)
+        sizes = LlamaConfig(
+            vocab_size=tokenizer.vocab_size,
+            d_model=24,
+            num_heads=2,
+            num_layers=1,
+            d_ff=40,
+            max_length=16,
+        )
         return LlamaLM(sizes).double()
 
     ours, theirs = model(), model()
@@ -73,13 +84,20 @@ def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
 
 def test_the_exercises_step_is_the_packages(data):
     tokenizer, rows = data
-    batches = padded_batches(rows, 2, 0, tokenizer)
+    batches = padded_batches(rows, batch_size=2, special=tokenizer)
     settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
-    config = TrainConfig(5, 5e-3, **settings)
+    config = TrainConfig(steps=5, learning_rate=5e-3, **settings)
 
     def model():
         torch.manual_seed(0)
-        sizes = LlamaConfig(tokenizer.vocab_size, 24, 2, 2, 1, 40, max_length=16)
+        sizes = LlamaConfig(
+            vocab_size=tokenizer.vocab_size,
+            d_model=24,
+            num_heads=2,
+            num_layers=1,
+            d_ff=40,
+            max_length=16,
+        )
         return LlamaLM(sizes).double()
 
     ours, theirs = model(), model()
@@ -143,7 +161,7 @@ def test_the_trigram_line_lies_between_bigram_and_floor(built):
     texts = load_texts("stories", limit=4000)
     tokenizer = train_words(texts)
     held = [story(10**9 + i) for i in range(60)]
-    rows = tokenizer.encode_all(texts), tokenizer.encode_all(s.text for s in held)
+    rows = tokenizer.encode_batch(texts), tokenizer.encode_batch(s.text for s in held)
     floor = sum(sum(s.floor) for s in held) / sum(len(s.tokens) for s in held)
     line = trigram_line(*rows, tokenizer)
     assert 3 * floor < line < 0.7 * built["bigram_line"](*rows, tokenizer)

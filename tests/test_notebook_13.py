@@ -41,7 +41,17 @@ def built():
 @pytest.fixture
 def model():
     torch.manual_seed(0)
-    model = LlamaLM(LlamaConfig(VOCAB, 24, 4, 2, 3, 40, max_length=20)).double()
+    model = LlamaLM(
+        LlamaConfig(
+            vocab_size=VOCAB,
+            d_model=24,
+            num_heads=4,
+            num_kv_heads=2,
+            num_layers=3,
+            d_ff=40,
+            max_length=20,
+        )
+    ).double()
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.4)
     return model.eval().requires_grad_(False)

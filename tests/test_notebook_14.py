@@ -80,7 +80,11 @@ def test_nothing_removed_and_everything_put_back(built):
 
 
 def test_a_removed_head_is_removed_while_recording_too(built):
-    model = LlamaLM(LlamaConfig(VOCABULARY, WIDTH, HEADS, HEADS, 2, 16)).double()
+    model = LlamaLM(
+        LlamaConfig(
+            vocab_size=VOCABULARY, d_model=WIDTH, num_heads=HEADS, num_layers=2, d_ff=16
+        )
+    ).double()
     ids = torch.randint(VOCABULARY, (BATCH, LENGTH))
     with built["without"](model.blocks[1].attention, [0, 2]):
         silent = model(ids)
@@ -127,8 +131,15 @@ def test_the_scores_of_the_exercises_are_those_of_the_notebook(built):
 
 
 def test_the_colleague_forgets_the_mask_and_the_cure_is_the_recording(built):
-    stack = StackConfig(WIDTH, HEADS, 1, 16)
-    model = EncoderDecoder(EncoderDecoderConfig(VOCABULARY, VOCABULARY, stack, stack))
+    stack = StackConfig(d_model=WIDTH, num_heads=HEADS, num_layers=1, d_ff=16)
+    model = EncoderDecoder(
+        EncoderDecoderConfig(
+            source_vocab_size=VOCABULARY,
+            target_vocab_size=VOCABULARY,
+            encoder=stack,
+            decoder=stack,
+        )
+    )
     ids = torch.randint(1, VOCABULARY, (2, 1, LENGTH))
     with record(model) as seen:
         model(*ids)

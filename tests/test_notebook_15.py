@@ -183,8 +183,12 @@ def test_a_repair_is_confirmed(clinic, case, new):
     "case, new", [(case, new) for case, (*_, bad) in REPAIRS.items() for new in bad]
 )
 def test_a_bad_repair_is_not(clinic, case, new):
-    printed, _ = examine(clinic, case, REPAIRS[case][0], new)
-    assert printed == "not solved yet"
+    try:
+        printed, _ = examine(clinic, case, REPAIRS[case][0], new)
+    except ValueError as error:  # an instrument refuses what it cannot compare
+        assert "finite" in str(error)
+    else:
+        assert printed == "not solved yet"
 
 
 def test_every_instrument_of_the_package_has_a_patient():

@@ -33,7 +33,14 @@ def define(name):
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_the_count_of_parameters(layers):
-    config = LlamaConfig(31, 24, 4, 4, layers, 56, 16)
+    config = LlamaConfig(
+        vocab_size=31,
+        d_model=24,
+        num_heads=4,
+        num_layers=layers,
+        d_ff=56,
+        max_length=16,
+    )
     made = sum(weight.numel() for weight in LlamaLM(config).parameters())
     assert define("count")(config) == made
 
@@ -47,7 +54,9 @@ def test_the_bug_is_one_and_the_repair_is_one():
 
 @pytest.mark.parametrize("length", [8, 24])
 def test_the_operations_are_those_that_the_counter_sees(length):
-    config = LlamaConfig(31, 24, 4, 4, 3, 56, 32)
+    config = LlamaConfig(
+        vocab_size=31, d_model=24, num_heads=4, num_layers=3, d_ff=56, max_length=32
+    )
     model, ids = LlamaLM(config), torch.randint(31, (2, length))
     matrices = sum(w.numel() for w in model.parameters() if w.ndim == 2)
     with record(model), FlopCounterMode(display=False) as counter:
@@ -65,7 +74,16 @@ def test_the_plan_of_the_notebook_takes_nineteen_days():
 
 @pytest.mark.parametrize("kv_heads, tied", [(4, True), (2, False), (1, True)])
 def test_the_formula_of_the_exercise_counts_what_is_made(kv_heads, tied):
-    config = LlamaConfig(31, 24, 4, kv_heads, 2, 56, 16, tied=tied)
+    config = LlamaConfig(
+        vocab_size=31,
+        d_model=24,
+        num_heads=4,
+        num_kv_heads=kv_heads,
+        num_layers=2,
+        d_ff=56,
+        max_length=16,
+        tied=tied,
+    )
     made = sum(weight.numel() for weight in LlamaLM(config).parameters())
     assert parameters(config) == made
 
@@ -74,7 +92,9 @@ def test_the_shares_of_padding_are_those_of_the_batches():
     lengths = [3, 9, 4, 1, 7]
     special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
     rows = [[5] * length for length in lengths]
-    labels = [labels for _, labels in padded_batches(rows, 2, 0, special)]
+    labels = [
+        labels for _, labels in padded_batches(rows, batch_size=2, special=special)
+    ]
     padding = sum((x == -100).sum() for x in labels) / sum(x.numel() for x in labels)
     # a row of labels is a text and its end
     assert padding_share([n + 1 for n in lengths], 2) == pytest.approx(padding.item())
