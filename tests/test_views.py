@@ -582,6 +582,15 @@ def model_part(seen, start):
     return part
 
 
+def test_every_key_is_drawn_under_a_name_of_its_own(shown):
+    keys = ["query", "x" * 20, "x" * 21, " ", "\n"]
+    pieces.show_query(dict.fromkeys(keys, (1, 0)), title="t")
+    picture = shown[1][1]["image/png"]["alt"]
+    long = "x" * 13 + "…"
+    assert f"are query (2), {long}, {long} (2), ␣, ␣ (2); the" in picture
+    assert payload(shown[0][0]["text/html"])["names"] == keys
+
+
 def test_pieces_show_what_was_computed(shown):
     torch.manual_seed(0)
     scores = torch.randn(40, dtype=torch.float64)

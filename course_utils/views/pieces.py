@@ -104,8 +104,8 @@ def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> No
 def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     """Drag a query among keys {name: (x, y)} of the plane and watch the weights.
 
-    Raises TypeError or ValueError unless there is at least one key, every key has two
-    finite coordinates, and their names differ from each other and from "query".
+    Raises TypeError or ValueError unless there is at least one key and every key has
+    two finite coordinates.
     """
     check_text(title=title)
     check_type(Mapping, keys=keys)
@@ -113,17 +113,25 @@ def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
         raise ValueError("keys must hold at least one key, got none")
     names = texts(keys, "keys")
     places = [_place(name, point) for name, point in keys.items()]
-    labels = [short(name) for name in names]
-    if len({*labels, "query"}) <= len(labels):
-        raise ValueError(
-            "keys must have names that differ from 'query' and from each other in the "
-            f"first 13 characters, got {shown(', '.join(labels))}"
-        )
+    labels = _labels(names)
     alt = f"{title} The keys are {', '.join(labels)}; the query points up to the right."
     _show("query", {"names": names, "keys": places}, title, alt)
     roles = {label: "key" for label in labels} | {"query": "query"}
     ends = dict(zip(labels, places, strict=True)) | {"query": (0.5, 0.75**0.5)}
     arrows(ends, alt, roles=roles)
+
+
+def _labels(names: list[str]) -> list[str]:
+    """Short labels for the picture; one that is taken already gets a number."""
+    labels: list[str] = []
+    for name in names:
+        label = short(name)
+        number = 2
+        while label in (*labels, "query"):
+            label = f"{short(name)} ({number})"
+            number += 1
+        labels.append(label)
+    return labels
 
 
 def _place(name: str, point: Any) -> list[float]:

@@ -404,10 +404,6 @@ CALLS = {
     "pieces.show_query({'a': 'xy'}, title='t')": "TypeError keys['a'] two 'xy'",
     "pieces.show_query({'a': None}, title='t')": "TypeError keys['a'] two None",
     "pieces.show_query({3: (1, 0)}, title='t')": "TypeError keys[0] str 3",
-    "pieces.show_query({'query': (1, 0)}, title='t')": "ValueError keys 'query'",
-    "pieces.show_query({'x' * 20: (1, 0), 'x' * 21: (0, 1)}, title='t')": (
-        "ValueError keys 13 characters"
-    ),
     "page.weight_codes(eye * 2)": "ValueError weights from 0 to 1 2",
     "page.weight_codes(-eye)": "ValueError weights from 0 to 1 -1",
     "page.characters(np.array([256]))": "ValueError codes 0 255 256",
