@@ -1,73 +1,88 @@
-"""Right answers to the exercises of notebook 08 in many styles; doubly wrong ones."""
+"""Answers to the exercises of notebook 08: right in many styles, and wrong twice."""
+
+import math
 
 import torch
 
-from course_utils.exercises.senses import pick, pool, strongest_clue
+from course_utils.exercises import translating
 
 
-def pick_by_loops(vectors, positions):
-    return torch.stack([row[i] for row, i in zip(vectors, positions, strict=True)])
+def beam_by_sorting(totals, log_probs):
+    texts = [
+        (total + after, parent, token)
+        for parent, total in enumerate(totals.tolist())
+        for token, after in enumerate(log_probs[parent].tolist())
+    ]
+    best = sorted(texts, reverse=True)[: len(totals)]
+    values, parents, tokens = zip(*best, strict=True)
+    return torch.tensor(parents), torch.tensor(tokens), torch.tensor(values)
 
 
-def pick_by_gather(vectors, positions):
-    index = positions[:, None, None].expand(-1, 1, vectors.shape[-1])
-    return vectors.gather(1, index).squeeze(1)
+def beam_by_two_races(totals, log_probs):
+    width = len(totals)
+    some, tokens = (log_probs + totals.unsqueeze(1)).topk(width, dim=1)
+    best, places = some.reshape(-1).sort(descending=True)
+    best, places = best[:width], places[:width]
+    return places // width, tokens.reshape(-1)[places], best
 
 
-def pick_by_product(vectors, positions):
-    chosen = torch.nn.functional.one_hot(positions, vectors.shape[1]).to(vectors)
-    return torch.einsum("bt,btm->bm", chosen, vectors)
+def beam_by_remainder(totals, log_probs):
+    total = totals[:, None] + log_probs
+    best, places = total.view(-1).topk(len(totals))
+    parents = places.div(total.shape[1], rounding_mode="floor")
+    return parents, places.remainder(total.shape[1]), best
 
 
-def pool_by_loops(vectors, real):
-    return torch.stack([v[r].mean(0) for v, r in zip(vectors, real, strict=True)])
+def choice_by_loop(log_probs, lengths, penalty):
+    winner, record = None, -math.inf
+    for number, total in enumerate(log_probs):
+        value = total * (6 / (5 + lengths[number])) ** penalty
+        if value > record:
+            winner, record = number, value
+    return winner, record
 
 
-def pool_by_shares(vectors, real):
-    shares = real.to(vectors) / real.sum(1, keepdim=True)
-    return (shares[:, None] @ vectors).squeeze(1)
+def choice_by_tensor(log_probs, lengths, penalty):
+    rule = ((5 + torch.tensor(lengths)) / 6) ** penalty
+    best, place = (torch.tensor(log_probs) / rule).max(dim=0)
+    return place, best
 
 
-def pool_by_nanmean(vectors, real):
-    return vectors.masked_fill(~real.unsqueeze(-1), float("nan")).nanmean(dim=1)
-
-
-def pool_by_einsum(vectors, real):
-    counts = real.sum(-1, keepdim=True).clamp(min=1)
-    return torch.einsum("btm,bt->bm", vectors, real.to(vectors.dtype)) / counts
-
-
-def clue_by_loops(weights, position):
-    rows = weights[:, position].tolist()
-    sums = [sum(column) for column in zip(*rows, strict=True)]
-    return max(range(len(sums)), key=sums.__getitem__)
+def brevity_by_cases(lengths, reference_lengths):
+    c, r = sum(lengths), sum(reference_lengths)
+    return 1.0 if c >= r else math.e ** (1 - r / c)
 
 
 VARIANTS = {
-    "senses.pick": [pick_by_loops, pick_by_gather, pick_by_product, pick],
-    "senses.pool": [
-        pool_by_loops,
-        pool_by_shares,
-        pool_by_nanmean,
-        pool_by_einsum,
-        pool,
+    "translation.beam": [
+        beam_by_sorting,
+        beam_by_two_races,
+        beam_by_remainder,
+        translating.beam_step,
     ],
-    "senses.strongest_clue": [
-        clue_by_loops,
-        lambda weights, position: weights.mean(0)[position].argmax(),
-        lambda weights, position: weights.sum(0).argmax(dim=-1)[position],
-        strongest_clue,
+    "translation.choice": [choice_by_loop, choice_by_tensor, translating.choice],
+    "translation.bleu_brevity": [
+        brevity_by_cases,
+        lambda c, r: math.exp(min(0, 1 - sum(r) / sum(c))),
+        lambda c, r: torch.tensor(1 - sum(r) / sum(c)).exp().clamp(max=1),
     ],
-    "senses.causal_share": [0.5, 1 / 2, torch.tensor(0.5)],
 }
+
+
 BOTH = {
-    "senses.pick": [lambda vectors, positions: vectors[:, positions[0] - 1]],
-    "senses.pool": [
-        lambda vectors, real: (vectors * ~real[:, :, None]).mean(1),
-        lambda vectors, real: vectors.sum(1) / real.sum(),
+    "translation.beam": [
+        lambda totals, log_probs: (
+            torch.arange(len(totals)),
+            log_probs.argmax(dim=1),
+            log_probs.amax(dim=1),
+        )
     ],
-    "senses.strongest_clue": [
-        lambda weights, position: weights[0, :, position].argmax(-1, keepdim=True),
-        lambda weights, position: weights[:, :, position].argmax(),
+    "translation.choice": [
+        lambda totals, lengths, penalty: (totals.index(min(totals)), min(totals)),
+        lambda totals, lengths, penalty: (0, totals[0] * lengths[0] ** penalty),
+    ],
+    "translation.bleu_brevity": [
+        lambda c, r: math.exp(1 - sum(c) / sum(r)),
+        lambda c, r: sum(a / b for a, b in zip(c, r, strict=True)) / len(c),
     ],
 }

@@ -1,162 +1,73 @@
 """Right answers to the exercises of notebook 09 in many styles; doubly wrong ones."""
 
-import math
-from collections import Counter, defaultdict
-from itertools import pairwise
-
-import numpy as np
 import torch
 
-from course_utils import bpe
-from course_utils.exercises.bytewise import bits_of_all, tokens_per_byte
-from course_utils.exercises.encoding import encode
-from course_utils.exercises.tokens import pair_counts
-from course_utils.metrics import bits_per_byte
+from course_utils.exercises.senses import pick, pool, strongest_clue
 
 
-def counts_by_places(words):
-    pairs = {}
-    for word in words:
-        for i in range(len(word) - 1):
-            pair = (word[i], word[i + 1])
-            pairs[pair] = pairs.get(pair, 0) + words[word]
-    return pairs
+def pick_by_loops(vectors, positions):
+    return torch.stack([row[i] for row, i in zip(vectors, positions, strict=True)])
 
 
-def counts_by_default(words):
-    pairs = defaultdict(int)
-    for word, times in words.items():
-        for i, right in enumerate(word[1:]):
-            pairs[word[i], right] += times
-    return pairs
+def pick_by_gather(vectors, positions):
+    index = positions[:, None, None].expand(-1, 1, vectors.shape[-1])
+    return vectors.gather(1, index).squeeze(1)
 
 
-def counts_by_sums(words):
-    total = Counter()
-    for word, times in words.items():
-        for pair, here in Counter(pairwise(word)).items():
-            total.update({pair: here * times})
-    return dict(total)
+def pick_by_product(vectors, positions):
+    chosen = torch.nn.functional.one_hot(positions, vectors.shape[1]).to(vectors)
+    return torch.einsum("bt,btm->bm", chosen, vectors)
 
 
-def merge_by_stack(word, pair, new):
-    done = []
-    for id in word:
-        if done and (done[-1], id) == pair:
-            done[-1] = new
-        else:
-            done.append(id)
-    return tuple(done)
+def pool_by_loops(vectors, real):
+    return torch.stack([v[r].mean(0) for v, r in zip(vectors, real, strict=True)])
 
 
-def merge_in_place(word, pair, new):
-    word, place = list(word), 0
-    while place < len(word) - 1:
-        if word[place] == pair[0] and word[place + 1] == pair[1]:
-            word[place : place + 2] = [new]
-        place += 1
-    return word
+def pool_by_shares(vectors, real):
+    shares = real.to(vectors) / real.sum(1, keepdim=True)
+    return (shares[:, None] @ vectors).squeeze(1)
 
 
-def merge_by_recursion(word, pair, new):
-    if len(word) < 2:
-        return list(word)
-    if tuple(word[:2]) == tuple(pair):
-        return [new, *merge_by_recursion(word[2:], pair, new)]
-    return [word[0], *merge_by_recursion(word[1:], pair, new)]
+def pool_by_nanmean(vectors, real):
+    return vectors.masked_fill(~real.unsqueeze(-1), float("nan")).nanmean(dim=1)
 
 
-def encode_by_ranks(word, merges):
-    ids = tuple(word)
-    while len(ids) > 1:
-        pair = min(pairwise(ids), key=lambda pair: merges.get(pair, math.inf))
-        if pair not in merges:
-            break
-        ids = merge_by_stack(ids, pair, merges[pair])
-    return list(ids)
+def pool_by_einsum(vectors, real):
+    counts = real.sum(-1, keepdim=True).clamp(min=1)
+    return torch.einsum("btm,bt->bm", vectors, real.to(vectors.dtype)) / counts
 
 
-def encode_by_list(word, merges):
-    """All merges once, in the order of learning: the same, only slower."""
-    for pair, new in merges.items():
-        word = bpe.join(word, pair, new)
-    return list(word)
-
-
-def encode_place_by_place(word, merges):
-    ids = list(word)
-    while True:
-        ranks = [merges.get(pair, 10**9) for pair in pairwise(ids)]
-        if not ranks or min(ranks) == 10**9:
-            return tuple(ids)
-        place = ranks.index(min(ranks))
-        ids[place : place + 2] = [ranks[place]]
-
-
-def bits_by_loops(nats, counts, texts):
-    bits = size = 0
-    for loss, count, text in zip(nats, counts, texts, strict=True):
-        bits += loss * count / math.log(2)
-        size += len(bytes(text, "utf-8"))
-    return bits / size
-
-
-def bits_by_tensors(nats, counts, texts):
-    all_nats = torch.tensor(nats) @ torch.tensor(counts).to(torch.tensor(nats))
-    return all_nats * math.log2(math.e) / len("".join(texts).encode())
+def clue_by_loops(weights, position):
+    rows = weights[:, position].tolist()
+    sums = [sum(column) for column in zip(*rows, strict=True)]
+    return max(range(len(sums)), key=sums.__getitem__)
 
 
 VARIANTS = {
-    "tokens.pair_counts": [
-        counts_by_places,
-        counts_by_default,
-        counts_by_sums,
-        pair_counts,
+    "senses.pick": [pick_by_loops, pick_by_gather, pick_by_product, pick],
+    "senses.pool": [
+        pool_by_loops,
+        pool_by_shares,
+        pool_by_nanmean,
+        pool_by_einsum,
+        pool,
     ],
-    "tokens.merge": [
-        merge_by_stack,
-        merge_in_place,
-        merge_by_recursion,
-        bpe.join,
+    "senses.strongest_clue": [
+        clue_by_loops,
+        lambda weights, position: weights.mean(0)[position].argmax(),
+        lambda weights, position: weights.sum(0).argmax(dim=-1)[position],
+        strongest_clue,
     ],
-    "tokens.encode": [encode_by_ranks, encode_by_list, encode_place_by_place, encode],
-    "tokens.tokens_per_byte": [
-        tokens_per_byte,
-        lambda text, ids: len(ids) / len(bytes(text, "utf-8")),
-        lambda text, ids: np.size(ids) / sum(len(c.encode("utf-8")) for c in text),
-        lambda text, ids: 1 / (len(text.encode()) / len(ids)),
-    ],
-    "tokens.bits_per_byte": [
-        bits_by_loops,
-        bits_by_tensors,
-        lambda nats, counts, texts: bits_per_byte(
-            float(np.dot(nats, counts)) / sum(counts),
-            sum(counts),
-            sum(len(text.encode()) for text in texts),
-        ),
-        bits_of_all,
-    ],
+    "senses.causal_share": [0.5, 1 / 2, torch.tensor(0.5)],
 }
 BOTH = {
-    "tokens.pair_counts": [
-        lambda words: Counter(pair for word in words for pair in set(pairwise(word))),
-        lambda words: Counter(p for word in words for p in pairwise(word[:-1])),
+    "senses.pick": [lambda vectors, positions: vectors[:, positions[0] - 1]],
+    "senses.pool": [
+        lambda vectors, real: (vectors * ~real[:, :, None]).mean(1),
+        lambda vectors, real: vectors.sum(1) / real.sum(),
     ],
-    "tokens.merge": [
-        lambda word, pair, new: merge_by_stack(word[:-1][::-1], pair[::-1], new)[::-1],
-        lambda word, pair, new: [new if id in pair else id for id in word],
-    ],
-    "tokens.encode": [
-        lambda word, merges: next(
-            (bpe.join(word, p, merges[p]) for p in pairwise(word) if p in merges), word
-        ),
-        lambda word, merges: encode_by_list(word, dict(reversed(merges.items()))),
-    ],
-    "tokens.tokens_per_byte": [lambda text, ids: len(text) / len(ids)],
-    "tokens.bits_per_byte": [
-        lambda nats, counts, texts: sum(nats) / len(nats) / math.log(2),
-        lambda nats, counts, texts: (
-            bits_of_all(nats, counts, texts) * math.log(2) * len(texts[0])
-        ),
+    "senses.strongest_clue": [
+        lambda weights, position: weights[0, :, position].argmax(-1, keepdim=True),
+        lambda weights, position: weights[:, :, position].argmax(),
     ],
 }

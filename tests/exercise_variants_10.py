@@ -1,131 +1,162 @@
 """Right answers to the exercises of notebook 10 in many styles; doubly wrong ones."""
 
 import math
+from collections import Counter, defaultdict
+from itertools import pairwise
 
+import numpy as np
 import torch
-import torch.nn.functional as F
-from einops import rearrange
 
-from course_utils.exercises.backbone import count_weights, heads_from_qkv
-from course_utils.exercises.next_token import loss_by_position, next_token_loss
-
-
-def heads_by_chunks(fused, num_heads):
-    """First the roles, then the heads."""
-    roles = fused.chunk(3, dim=-1)
-    return torch.stack([torch.stack(r.chunk(num_heads, dim=-1), 1) for r in roles])
+from course_utils import bpe
+from course_utils.exercises.bytewise import bits_of_all, tokens_per_byte
+from course_utils.exercises.encoding import encode
+from course_utils.exercises.tokens import pair_counts
+from course_utils.metrics import bits_per_byte
 
 
-def heads_by_reshape(fused, num_heads):
-    batch, length, width = fused.shape
-    cut = fused.reshape(batch, length, 3, num_heads, width // 3 // num_heads)
-    return cut.permute(2, 0, 3, 1, 4)
+def counts_by_places(words):
+    pairs = {}
+    for word in words:
+        for i in range(len(word) - 1):
+            pair = (word[i], word[i + 1])
+            pairs[pair] = pairs.get(pair, 0) + words[word]
+    return pairs
 
 
-def heads_by_loops(fused, num_heads):
-    size = fused.shape[-1] // 3 // num_heads
-    pieces = fused.split(size, dim=-1)
-    rows = [pieces[r * num_heads : (r + 1) * num_heads] for r in range(3)]
-    return torch.stack([torch.stack(row, dim=1) for row in rows])
+def counts_by_default(words):
+    pairs = defaultdict(int)
+    for word, times in words.items():
+        for i, right in enumerate(word[1:]):
+            pairs[word[i], right] += times
+    return pairs
 
 
-def loss_by_hand(logits, ids):
-    logs = logits[:, :-1].log_softmax(-1)
-    return -logs.gather(-1, ids[:, 1:, None]).mean()
+def counts_by_sums(words):
+    total = Counter()
+    for word, times in words.items():
+        for pair, here in Counter(pairwise(word)).items():
+            total.update({pair: here * times})
+    return dict(total)
 
 
-def loss_by_loops(logits, ids):
-    total = count = 0
-    for row, words in zip(logits, ids, strict=True):
-        for place in range(len(words) - 1):
-            total += torch.logsumexp(row[place], 0) - row[place, words[place + 1]]
-            count += 1
-    return (total / count).item()
+def merge_by_stack(word, pair, new):
+    done = []
+    for id in word:
+        if done and (done[-1], id) == pair:
+            done[-1] = new
+        else:
+            done.append(id)
+    return tuple(done)
 
 
-def loss_by_rearrange(logits, ids):
-    flat = rearrange(logits[:, :-1], "b t v -> (b t) v")
-    return F.cross_entropy(flat, rearrange(ids[:, 1:], "b t -> (b t)"))
+def merge_in_place(word, pair, new):
+    word, place = list(word), 0
+    while place < len(word) - 1:
+        if word[place] == pair[0] and word[place + 1] == pair[1]:
+            word[place : place + 2] = [new]
+        place += 1
+    return word
 
 
-def positions_by_loops(logits, labels):
-    places = range(labels.shape[1])
-    return torch.stack([F.cross_entropy(logits[:, t], labels[:, t]) for t in places])
+def merge_by_recursion(word, pair, new):
+    if len(word) < 2:
+        return list(word)
+    if tuple(word[:2]) == tuple(pair):
+        return [new, *merge_by_recursion(word[2:], pair, new)]
+    return [word[0], *merge_by_recursion(word[1:], pair, new)]
 
 
-def positions_by_flat(logits, labels):
-    each = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    return each.view(labels.shape).mean(0)
+def encode_by_ranks(word, merges):
+    ids = tuple(word)
+    while len(ids) > 1:
+        pair = min(pairwise(ids), key=lambda pair: merges.get(pair, math.inf))
+        if pair not in merges:
+            break
+        ids = merge_by_stack(ids, pair, merges[pair])
+    return list(ids)
 
 
-def positions_by_hand(logits, labels):
-    right = logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-    return (logits.logsumexp(-1) - right).sum(0) / len(labels)
+def encode_by_list(word, merges):
+    """All merges once, in the order of learning: the same, only slower."""
+    for pair, new in merges.items():
+        word = bpe.join(word, pair, new)
+    return list(word)
 
 
-def count_by_formula(vocab_size, length, d_model, blocks, d_ff):
-    block = 4 * d_model**2 + 2 * d_model * d_ff
-    return vocab_size * d_model + length * d_model + blocks * block
+def encode_place_by_place(word, merges):
+    ids = list(word)
+    while True:
+        ranks = [merges.get(pair, 10**9) for pair in pairwise(ids)]
+        if not ranks or min(ranks) == 10**9:
+            return tuple(ids)
+        place = ranks.index(min(ranks))
+        ids[place : place + 2] = [ranks[place]]
 
 
-def count_by_shapes(v, t, m, n, f):
-    shapes = [(v, m), (t, m)] + n * [(m, 3 * m), (m, m), (m, f), (f, m)]
-    return sum(rows * columns for rows, columns in shapes)
+def bits_by_loops(nats, counts, texts):
+    bits = size = 0
+    for loss, count, text in zip(nats, counts, texts, strict=True):
+        bits += loss * count / math.log(2)
+        size += len(bytes(text, "utf-8"))
+    return bits / size
 
 
-def count_as_tensor(v, t, m, n, f):
-    return torch.tensor(count_by_formula(v, t, m, n, f))
+def bits_by_tensors(nats, counts, texts):
+    all_nats = torch.tensor(nats) @ torch.tensor(counts).to(torch.tensor(nats))
+    return all_nats * math.log2(math.e) / len("".join(texts).encode())
 
 
 VARIANTS = {
-    "backbone.heads_from_qkv": [
-        heads_by_chunks,
-        heads_by_reshape,
-        heads_by_loops,
-        heads_from_qkv,
+    "tokens.pair_counts": [
+        counts_by_places,
+        counts_by_default,
+        counts_by_sums,
+        pair_counts,
     ],
-    "backbone.loss_at_birth": [
-        12.5,
-        math.log(2981) + 4.5,
-        torch.tensor(2981.0).log() + 3**2 / 2,
+    "tokens.merge": [
+        merge_by_stack,
+        merge_in_place,
+        merge_by_recursion,
+        bpe.join,
     ],
-    "backbone.count_weights": [
-        count_by_formula,
-        count_by_shapes,
-        count_as_tensor,
-        count_weights,
+    "tokens.encode": [encode_by_ranks, encode_by_list, encode_place_by_place, encode],
+    "tokens.tokens_per_byte": [
+        tokens_per_byte,
+        lambda text, ids: len(ids) / len(bytes(text, "utf-8")),
+        lambda text, ids: np.size(ids) / sum(len(c.encode("utf-8")) for c in text),
+        lambda text, ids: 1 / (len(text.encode()) / len(ids)),
     ],
-    "backbone.next_token_loss": [
-        loss_by_hand,
-        loss_by_loops,
-        loss_by_rearrange,
-        lambda logits, ids: F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:]),
-        next_token_loss,
-    ],
-    "backbone.loss_by_position": [
-        positions_by_loops,
-        positions_by_flat,
-        positions_by_hand,
-        loss_by_position,
+    "tokens.bits_per_byte": [
+        bits_by_loops,
+        bits_by_tensors,
+        lambda nats, counts, texts: bits_per_byte(
+            float(np.dot(nats, counts)) / sum(counts),
+            sum(counts),
+            sum(len(text.encode()) for text in texts),
+        ),
+        bits_of_all,
     ],
 }
 BOTH = {
-    "backbone.heads_from_qkv": [
-        lambda x, h: rearrange(x, "b t (h three d) -> three b t h d", three=3, h=h),
-        lambda x, h: rearrange(x, "b t (d h three) -> three b h t d", three=3, h=h),
+    "tokens.pair_counts": [
+        lambda words: Counter(pair for word in words for pair in set(pairwise(word))),
+        lambda words: Counter(p for word in words for p in pairwise(word[:-1])),
     ],
-    "backbone.count_weights": [
-        lambda v, t, m, n, f: v * m + n * (4 * m * m + m * f),
-        lambda v, t, m, n, f: 2 * v * m + t * m + 3 * m * m + 2 * m * f,
+    "tokens.merge": [
+        lambda word, pair, new: merge_by_stack(word[:-1][::-1], pair[::-1], new)[::-1],
+        lambda word, pair, new: [new if id in pair else id for id in word],
     ],
-    "backbone.next_token_loss": [
-        lambda logits, ids: next_token_loss(logits.softmax(-1).roll(1, 1), ids),
-        lambda logits, ids: F.cross_entropy(
-            logits.flatten(0, 1), ids.flatten(), reduction="sum"
+    "tokens.encode": [
+        lambda word, merges: next(
+            (bpe.join(word, p, merges[p]) for p in pairwise(word) if p in merges), word
         ),
+        lambda word, merges: encode_by_list(word, dict(reversed(merges.items()))),
     ],
-    "backbone.loss_by_position": [
-        lambda logits, labels: loss_by_position(logits.softmax(-1), labels).sum(),
-        lambda logits, labels: positions_by_loops(logits, labels) * len(labels) + 1,
+    "tokens.tokens_per_byte": [lambda text, ids: len(text) / len(ids)],
+    "tokens.bits_per_byte": [
+        lambda nats, counts, texts: sum(nats) / len(nats) / math.log(2),
+        lambda nats, counts, texts: (
+            bits_of_all(nats, counts, texts) * math.log(2) * len(texts[0])
+        ),
     ],
 }

@@ -1,141 +1,131 @@
-"""Answers to the exercises of notebook 11: right in many styles, and wrong twice."""
+"""Right answers to the exercises of notebook 11 in many styles; doubly wrong ones."""
+
+import math
 
 import torch
-from einops import rearrange, repeat
-from torch import nn
-from torch.nn import functional as F
+import torch.nn.functional as F
+from einops import rearrange
 
-from course_utils.feedforward import RMSNorm, SwiGLU
-
-
-def norm_by_loops(x, scale, eps):
-    result = torch.empty_like(x)
-    for row, out in zip(x, result, strict=True):
-        for place, here in zip(row, out, strict=True):
-            root = (sum(v * v for v in place) / len(place) + eps) ** 0.5
-            for m, value in enumerate(place):
-                here[m] = scale[m] * value / root
-    return result
+from course_utils.exercises.backbone import count_weights, heads_from_qkv
+from course_utils.exercises.next_token import loss_by_position, next_token_loss
 
 
-def norm_by_layer(x, scale, eps):
-    layer = RMSNorm(len(scale), eps)
-    layer.load_state_dict({"weight": scale})
-    return layer(x)
+def heads_by_chunks(fused, num_heads):
+    """First the roles, then the heads."""
+    roles = fused.chunk(3, dim=-1)
+    return torch.stack([torch.stack(r.chunk(num_heads, dim=-1), 1) for r in roles])
 
 
-def gate_by_layers(x, gate, up, down):
-    layer = SwiGLU(gate.shape[1], gate.shape[0]).to(x.dtype)
-    for part, weight in zip(
-        (layer.gate, layer.up, layer.down), (gate, up, down), strict=True
-    ):
-        part.weight = nn.Parameter(weight)
-    return layer(x)
+def heads_by_reshape(fused, num_heads):
+    batch, length, width = fused.shape
+    cut = fused.reshape(batch, length, 3, num_heads, width // 3 // num_heads)
+    return cut.permute(2, 0, 3, 1, 4)
 
 
-def gate_by_einsum(x, gate, up, down):
-    z = torch.einsum("btm,fm->btf", x, gate)
-    hidden = z * torch.sigmoid(z) * torch.einsum("btm,fm->btf", x, up)
-    return torch.einsum("btf,mf->btm", hidden, down)
+def heads_by_loops(fused, num_heads):
+    size = fused.shape[-1] // 3 // num_heads
+    pieces = fused.split(size, dim=-1)
+    rows = [pieces[r * num_heads : (r + 1) * num_heads] for r in range(3)]
+    return torch.stack([torch.stack(row, dim=1) for row in rows])
 
 
-def gate_by_one_product(x, gate, up, down):
-    """Gate and up in a single matrix, as fast code has it."""
-    gated, candidate = F.linear(x, torch.cat([gate, up])).chunk(2, dim=-1)
-    return F.linear(F.silu(gated) * candidate, down)
+def loss_by_hand(logits, ids):
+    logs = logits[:, :-1].log_softmax(-1)
+    return -logs.gather(-1, ids[:, 1:, None]).mean()
 
 
-def gate_by_glu(x, gate, up, down):
-    z = x @ gate.T
-    return (F.glu(torch.cat([z * (x @ up.T), z], dim=-1))) @ down.T
+def loss_by_loops(logits, ids):
+    total = count = 0
+    for row, words in zip(logits, ids, strict=True):
+        for place in range(len(words) - 1):
+            total += torch.logsumexp(row[place], 0) - row[place, words[place + 1]]
+            count += 1
+    return (total / count).item()
 
 
-def lend_by_loops(keys, num_heads):
-    share = num_heads // keys.shape[1]
-    return torch.stack([keys[:, h // share] for h in range(num_heads)], dim=1)
+def loss_by_rearrange(logits, ids):
+    flat = rearrange(logits[:, :-1], "b t v -> (b t) v")
+    return F.cross_entropy(flat, rearrange(ids[:, 1:], "b t -> (b t)"))
 
 
-def lend_by_stack(keys, num_heads):
-    share = num_heads // keys.shape[1]
-    return torch.stack([keys] * share, dim=2).flatten(1, 2)
+def positions_by_loops(logits, labels):
+    places = range(labels.shape[1])
+    return torch.stack([F.cross_entropy(logits[:, t], labels[:, t]) for t in places])
 
 
-def lend_by_view(keys, num_heads):
-    b, g, k, d = keys.shape
-    share = num_heads // g
-    return keys[:, :, None].expand(b, g, share, k, d).reshape(b, num_heads, k, d)
+def positions_by_flat(logits, labels):
+    each = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+    return each.view(labels.shape).mean(0)
 
 
-def sign_by_loops(ours, others):
-    lower = [a < b for a, b in zip(ours.tolist(), others.tolist(), strict=True)]
-    return all(lower) or not any(lower)
+def positions_by_hand(logits, labels):
+    right = logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    return (logits.logsumexp(-1) - right).sum(0) / len(labels)
 
 
-def sign_by_signs(ours, others):
-    return torch.unique((ours - others).sign()).numel() == 1
+def count_by_formula(vocab_size, length, d_model, blocks, d_ff):
+    block = 4 * d_model**2 + 2 * d_model * d_ff
+    return vocab_size * d_model + length * d_model + blocks * block
 
 
-def mistaken_lend(keys, num_heads):
-    """Positions repeated, and dealt in turn."""
-    share = num_heads // keys.shape[1]
-    return keys.repeat_interleave(share, 2).repeat(1, share, 1, 1)
+def count_by_shapes(v, t, m, n, f):
+    shapes = [(v, m), (t, m)] + n * [(m, 3 * m), (m, m), (m, f), (f, m)]
+    return sum(rows * columns for rows, columns in shapes)
 
 
-def centered(x):
-    return x - x.mean(-1, keepdim=True)
+def count_as_tensor(v, t, m, n, f):
+    return torch.tensor(count_by_formula(v, t, m, n, f))
 
 
 VARIANTS = {
-    "llama.rms_norm": [
-        norm_by_loops,
-        norm_by_layer,
-        lambda x, scale, eps: F.rms_norm(x, x.shape[-1:], scale, eps),
-        lambda x, s, eps: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * s,
-        lambda x, s, eps: (
-            s * x / (x.norm(dim=-1, keepdim=True) ** 2 / len(s) + eps) ** 0.5
-        ),
+    "backbone.heads_from_qkv": [
+        heads_by_chunks,
+        heads_by_reshape,
+        heads_by_loops,
+        heads_from_qkv,
     ],
-    "llama.swiglu": [
-        gate_by_layers,
-        gate_by_einsum,
-        gate_by_one_product,
-        gate_by_glu,
-        lambda x, g, u, d: F.linear(F.silu(F.linear(x, g)) * F.linear(x, u), d),
+    "backbone.loss_at_birth": [
+        12.5,
+        math.log(2981) + 4.5,
+        torch.tensor(2981.0).log() + 3**2 / 2,
     ],
-    "llama.hidden": [2048, 2 * 3072 / 3, torch.tensor(2048)],
-    "llama.repeat_keys": [
-        lend_by_loops,
-        lend_by_stack,
-        lend_by_view,
-        lambda keys, h: keys.repeat_interleave(h // keys.size(1), dim=1),
-        lambda keys, h: repeat(keys, "b g k d -> b (g s) k d", s=h // keys.shape[1]),
+    "backbone.count_weights": [
+        count_by_formula,
+        count_by_shapes,
+        count_as_tensor,
+        count_weights,
     ],
-    "llama.cache": [49152, 2 * 16 * 6 * 64 * 4.0, torch.tensor(48 * 1024)],
-    "llama.same_sign": [
-        sign_by_loops,
-        sign_by_signs,
-        lambda ours, others: (ours < others).all() | (ours > others).all(),
-        lambda ours, others: abs((ours - others).sign().sum()).item() == len(ours),
+    "backbone.next_token_loss": [
+        loss_by_hand,
+        loss_by_loops,
+        loss_by_rearrange,
+        lambda logits, ids: F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:]),
+        next_token_loss,
+    ],
+    "backbone.loss_by_position": [
+        positions_by_loops,
+        positions_by_flat,
+        positions_by_hand,
+        loss_by_position,
     ],
 }
 BOTH = {
-    "llama.rms_norm": [
-        lambda x, s, eps: (
-            centered(x) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+    "backbone.heads_from_qkv": [
+        lambda x, h: rearrange(x, "b t (h three d) -> three b t h d", three=3, h=h),
+        lambda x, h: rearrange(x, "b t (d h three) -> three b h t d", three=3, h=h),
+    ],
+    "backbone.count_weights": [
+        lambda v, t, m, n, f: v * m + n * (4 * m * m + m * f),
+        lambda v, t, m, n, f: 2 * v * m + t * m + 3 * m * m + 2 * m * f,
+    ],
+    "backbone.next_token_loss": [
+        lambda logits, ids: next_token_loss(logits.softmax(-1).roll(1, 1), ids),
+        lambda logits, ids: F.cross_entropy(
+            logits.flatten(0, 1), ids.flatten(), reduction="sum"
         ),
-        lambda x, s, eps: s * x / x.square().sum(-1, keepdim=True).sqrt(),
     ],
-    "llama.swiglu": [
-        lambda x, g, u, d: (x @ g.T + torch.sigmoid(x @ u.T)) @ d.T,
-        lambda x, g, u, d: (F.gelu(x @ u.T) * (x @ g.T)) @ d.T,
-    ],
-    "llama.repeat_keys": [
-        mistaken_lend,
-        lambda keys, h: keys.repeat(1, h, 1, 1),
-        lambda keys, h: rearrange([keys[:, :1]] * h, "h b g k d -> b (h g) k d") * 2,
-    ],
-    "llama.same_sign": [
-        lambda ours, others: bool(ours.max() < others.min()),
-        lambda ours, others: bool((ours < others).any()),
+    "backbone.loss_by_position": [
+        lambda logits, labels: loss_by_position(logits.softmax(-1), labels).sum(),
+        lambda logits, labels: positions_by_loops(logits, labels) * len(labels) + 1,
     ],
 }

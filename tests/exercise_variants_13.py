@@ -1,166 +1,255 @@
 """Answers to the exercises of notebook 13: right in many styles, and wrong twice."""
 
+import math
+from collections import defaultdict
+
 import torch
+from torch import nn
 from torch.nn import functional as F
 
-from course_utils.attention import LayerCache, attention_scores
-from course_utils.decoding import next_token_probabilities
-from course_utils.exercises.cached import cached_step
-from course_utils.exercises.generation import min_p_probabilities
-from course_utils.positions import rotate
+from course_utils.exercises.surprise import trigram_line
+
+# --- perplexity --------------------------------------------------------------------
 
 
-def top_k_by_minus_infinity(scores, k):
-    line = scores.topk(k, dim=-1).values[:, -1:]
-    return scores.masked_fill(scores < line, -torch.inf).softmax(dim=-1)
+def perplexity_by_gather(logits, labels):
+    kept = labels >= 0
+    chances = logits.log_softmax(-1)[kept].gather(1, labels[kept][:, None])
+    return torch.exp(-chances.mean())
 
 
-def top_k_by_scatter(scores, k):
-    best, places = scores.topk(k)
-    return torch.zeros_like(scores).scatter(1, places, best.softmax(-1))
+def perplexity_by_loops(logits, labels):
+    losses = []
+    for row, marks in zip(logits.tolist(), labels.tolist(), strict=True):
+        for scores, label in zip(row, marks, strict=True):
+            if label != -100:
+                total = sum(math.exp(score) for score in scores)
+                losses.append(math.log(total) - scores[label])
+    return math.exp(sum(losses) / len(losses))
 
 
-def top_k_by_loops(scores, k):
-    rows = []
-    for row in scores.softmax(-1).tolist():
-        kept = sorted(row, reverse=True)[:k]
-        rows.append([x / sum(kept) if x in kept else 0.0 for x in row])
-    return torch.tensor(rows)
+def perplexity_by_product(logits, labels):
+    """The geometric mean of 1 / p."""
+    kept = labels != -100
+    chances = logits.softmax(-1)[kept][range(int(kept.sum())), labels[kept]]
+    return (1 / chances).prod() ** (1 / len(chances))
 
 
-def top_p_by_loops(scores, p):
-    out = torch.zeros_like(scores)
-    for row, chances in enumerate(scores.softmax(-1)):
-        reached = 0.0
-        for token in chances.argsort(descending=True).tolist():
-            out[row, token] = chances[token]
-            reached += chances[token]
-            if reached >= p:
-                break
-    return out / out.sum(-1, keepdim=True)
+def mean_loss(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
-def top_p_by_minus_infinity(scores, p):
-    ranked, tokens = scores.sort(descending=True)
-    gone = F.pad(ranked.softmax(-1).cumsum(-1)[:, :-1], (1, 0)) >= p
-    gone = gone.scatter(1, tokens, gone)
-    return scores.masked_fill(gone, float("-inf")).softmax(-1)
+# --- the trigram reader ------------------------------------------------------------
 
 
-def top_p_by_two_sorts(scores, p):
-    ranked, tokens = scores.softmax(-1).sort(descending=True)
-    ranked = ranked * (ranked.cumsum(-1) - ranked < p)
-    return (ranked / ranked.sum(-1, keepdim=True)).gather(1, tokens.argsort(1))
+def trigram_by_dicts(train_rows, held_rows, tokenizer, alpha=0.01):
+    table = defaultdict(lambda: defaultdict(int))
+    begin, end = tokenizer.bos_id, tokenizer.eos_id
+    for row in train_rows:
+        before = (begin, begin)
+        for token in [*row, end]:
+            table[before][token] += 1
+            before = (before[1], token)
+    total, count = 0.0, 0
+    for row in held_rows:
+        before = (begin, begin)
+        for token in [*row, end]:
+            after = table[before]
+            below = sum(after.values()) + alpha * tokenizer.vocab_size
+            total -= math.log((after[token] + alpha) / below)
+            count += 1
+            before = (before[1], token)
+    return total / count
 
 
-def top_p_by_comparing(scores, p):
-    """No sort: what stands before a token is the sum of all likelier ones."""
-    chances = scores.softmax(-1)
-    likelier = chances[:, None, :] > chances[:, :, None]
-    kept = chances * ((likelier * chances[:, None, :]).sum(-1) < p)
-    return kept / kept.sum(-1, keepdim=True)
+def trigram_by_table(train_rows, held_rows, tokenizer, alpha=0.01):
+    size = tokenizer.vocab_size
+    counts = torch.full((size, size, size), alpha, dtype=torch.float64)
+
+    def triples(rows):
+        ends = [tokenizer.bos_id] * 2, [tokenizer.eos_id]
+        rows = [torch.tensor([*ends[0], *row, *ends[1]]) for row in rows]
+        return torch.cat([row.unfold(0, 3, 1) for row in rows]).unbind(1)
+
+    one = torch.ones((), dtype=torch.float64)
+    counts.index_put_(triples(train_rows), one, accumulate=True)
+    chances = counts / counts.sum(-1, keepdim=True)
+    return -chances[triples(held_rows)].log().mean()
 
 
-def min_p_by_scores(scores, min_p):
-    line = scores.max(dim=-1, keepdim=True).values + torch.tensor(min_p).log()
-    return torch.where(scores >= line, scores, -torch.inf).softmax(-1)
+# --- blocks ------------------------------------------------------------------------
 
 
-def min_p_by_loops(scores, min_p):
-    rows = []
-    for row in scores.softmax(-1).tolist():
-        kept = [x if x >= min_p * max(row) else 0.0 for x in row]
-        rows.append([x / sum(kept) for x in kept])
-    return torch.tensor(rows)
+def joined(rows, eos_id):
+    stream = [eos_id]
+    for row in rows:
+        stream += [*row, eos_id]
+    return torch.tensor(stream)
 
 
-def step_by_the_layer_cache(query, key, value, keys, values, cos, sin):
-    cache, at = LayerCache(), keys.shape[2]
-    cache.append(keys, values)
-    turned = rotate(key, cos[at : at + 1], sin[at : at + 1])
-    keys, values = cache.append(turned, value)
-    query = rotate(query, cos[at : at + 1], sin[at : at + 1])
-    return attention_scores(query, keys).softmax(-1) @ values, keys, values
+def blocks_by_loops(rows, length, eos_id):
+    stream, inputs, labels = joined(rows, eos_id).tolist(), [], []
+    for start in range(0, len(stream) - length, length):
+        inputs.append(stream[start : start + length])
+        labels.append(stream[start + 1 : start + length + 1])
+    return torch.tensor(inputs), torch.tensor(labels)
 
 
-def step_by_the_kernel(query, key, value, keys, values, cos, sin):
-    at = keys.shape[2]
-    query, key = rotate(torch.stack([query, key]), cos[at, None], sin[at, None])
-    keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
-    return F.scaled_dot_product_attention(query, keys, values), keys, values
+def blocks_by_unfold(rows, length, eos_id):
+    windows = joined(rows, eos_id).unfold(0, length + 1, length)
+    return windows[:, :-1], windows[:, 1:]
 
 
-def step_by_hand(query, key, value, keys, values, cos, sin):
-    at, half = keys.shape[2], query.shape[3] // 2
-
-    def turn(x):
-        swapped = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
-        return x * cos[at] + swapped * sin[at]
-
-    keys = torch.cat([keys, turn(key)], dim=2)
-    values = torch.cat([values, value], dim=2)
-    scores = torch.einsum("bhqd,bhkd->bhqk", turn(query), keys) / (2 * half) ** 0.5
-    context = torch.einsum("bhqk,bhke->bhqe", scores.softmax(dim=-1), values)
-    return [context, keys, values]
+def blocks_by_view(rows, length, eos_id):
+    stream = joined(rows, eos_id)
+    whole = (len(stream) - 1) // length * length
+    return stream[:whole].view(-1, length), stream[1 : whole + 1].view(-1, length)
 
 
-def ranked_and_unscaled(scores, k):
-    return (scores.softmax(-1) * (top_k_by_scatter(scores, k) > 0)).sort(-1).values
+def without_end_and_shift(rows, length, eos_id):
+    stream = torch.tensor([token for row in rows for token in row])
+    whole = len(stream) // length * length
+    return stream[:whole].view(-1, length), stream[:whole].view(-1, length)
 
 
-def one_too_many_and_unscaled(scores, p):
-    chances = scores.softmax(-1)
-    ranked, tokens = chances.sort(-1, descending=True)
-    late = F.pad(ranked.cumsum(-1), (2, 0))[:, : scores.shape[1]] >= p
-    return chances.masked_fill(late.scatter(1, tokens, late), 0)
+# --- the step ----------------------------------------------------------------------
 
 
-def absolute_and_unscaled(scores, min_p):
-    chances = scores.softmax(-1)
-    return chances * (chances >= min_p)
+def steps_by_model(model, optimizer, batches):
+    losses = []
+    for inputs, labels in batches:
+        model.zero_grad()
+        logits = model(inputs)
+        loss = F.cross_entropy(logits.transpose(1, 2), labels)
+        loss.backward()
+        losses.append(loss)
+        optimizer.step()
+    return losses
 
 
-def position_0_and_nothing_kept(query, key, value, keys, values, cos, sin):
-    query, key = rotate(query, cos[:1], sin[:1]), rotate(key, cos[:1], sin[:1])
-    every = torch.cat([keys, key], 2), torch.cat([values, value], 2)
-    return F.scaled_dot_product_attention(query, *every), keys, values
+def steps_cleared_last(model, optimizer, batches):
+    losses = torch.zeros(len(batches))
+    for i, (inputs, labels) in enumerate(batches):
+        loss = mean_loss(model(inputs), labels)
+        losses[i] = loss.detach()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return losses.tolist()
 
 
-def in_front_and_unturned(query, key, value, keys, values, cos, sin):
-    keys, values = torch.cat([key, keys], 2), torch.cat([value, values], 2)
-    return F.scaled_dot_product_attention(query, keys, values), keys, values
+def steps_by_hand(model, optimizer, batches):
+    criterion, losses = nn.CrossEntropyLoss(ignore_index=-100), []
+    for batch in batches:
+        loss = criterion(model(batch[0]).flatten(0, 1), batch[1].flatten())
+        parts = torch.autograd.grad(loss, list(model.parameters()))
+        for weight, gradient in zip(model.parameters(), parts, strict=True):
+            weight.grad = gradient
+        optimizer.step()
+        losses += [loss.item()]
+    return losses
+
+
+def uncleared_inputs(model, optimizer, batches):
+    losses = []
+    for inputs, _ in batches:
+        loss = mean_loss(model(inputs), inputs)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def uncleared_and_late(model, optimizer, batches):
+    losses = []
+    for inputs, labels in batches:
+        mean_loss(model(inputs), labels).backward()
+        optimizer.step()
+        losses.append(mean_loss(model(inputs), labels).item())
+    return losses
+
+
+# --- two guards --------------------------------------------------------------------
+
+
+def rate_by_minimum(step, steps, warmup, peak):
+    down = max(step - warmup, 0) / (steps - warmup + 1)
+    return peak * min(1.0, step / warmup) * math.cos(math.pi / 2 * down) ** 2
+
+
+def rate_by_tensor(step, steps, warmup, peak):
+    climb = torch.linspace(0, peak, warmup + 1)[1:]
+    angles = torch.linspace(0, math.pi, steps - warmup + 2)[1:-1]
+    return torch.cat([climb, peak * (1 + angles.cos()) / 2])[step - 1]
+
+
+def rate_by_cases(step, steps, warmup, peak):
+    if step <= warmup:
+        return step / warmup * peak
+    return peak / 2 * (1 + math.cos(math.pi * (step - warmup) / (steps + 1 - warmup)))
+
+
+def clip_by_pytorch(gradients, most):
+    weights = [nn.Parameter(torch.zeros_like(g)) for g in gradients]
+    for weight, gradient in zip(weights, gradients, strict=True):
+        weight.grad = gradient.clone()
+    nn.utils.clip_grad_norm_(weights, most)
+    return [weight.grad for weight in weights]
+
+
+def clip_by_vector(gradients, most):
+    length = torch.cat([g.flatten() for g in gradients]).norm().item()
+    factor = most / length if length > most else 1.0
+    return tuple(factor * g for g in gradients)
+
+
+def clip_by_loops(gradients, most):
+    total = 0.0
+    for gradient in gradients:
+        for number in gradient.flatten().tolist():
+            total += number * number
+    return [g / max(1.0, math.sqrt(total) / most) for g in gradients]
 
 
 VARIANTS = {
-    "generation.top_k": [
-        top_k_by_minus_infinity,
-        top_k_by_scatter,
-        top_k_by_loops,
-        lambda scores, k: next_token_probabilities(scores, 1.0, k),
+    "training.perplexity": [
+        perplexity_by_gather,
+        perplexity_by_loops,
+        perplexity_by_product,
+        lambda logits, labels: mean_loss(logits, labels).exp(),
+        lambda logits, labels: F.cross_entropy(logits.mT, labels).exp().item(),
     ],
-    "generation.top_p": [
-        top_p_by_loops,
-        top_p_by_minus_infinity,
-        top_p_by_two_sorts,
-        top_p_by_comparing,
-        lambda scores, p: next_token_probabilities(scores, top_p=p),
-    ],
-    "generation.min_p": [min_p_by_scores, min_p_by_loops, min_p_probabilities],
-    "generation.cache": [
-        step_by_the_layer_cache,
-        step_by_the_kernel,
-        step_by_hand,
-        cached_step,
-    ],
-    "generation.computed": [
-        (11325, 150),
-        [150 * 151 // 2, 150.0],
-        (torch.arange(1, 151).sum(), torch.tensor(150)),
-    ],
+    "training.trigram": [trigram_by_dicts, trigram_by_table, trigram_line],
+    "training.blocks": [blocks_by_loops, blocks_by_unfold, blocks_by_view],
+    "training.step": [steps_by_model, steps_cleared_last, steps_by_hand],
+    "training.learning_rate": [rate_by_minimum, rate_by_tensor, rate_by_cases],
+    "training.clip": [clip_by_pytorch, clip_by_vector, clip_by_loops],
 }
 BOTH = {
-    "generation.top_k": [ranked_and_unscaled],
-    "generation.top_p": [one_too_many_and_unscaled],
-    "generation.min_p": [absolute_and_unscaled],
-    "generation.cache": [position_0_and_nothing_kept, in_front_and_unturned],
+    "training.perplexity": [
+        lambda logits, labels: (
+            2 ** F.cross_entropy(logits.mT, labels, reduction="none").mean()
+        ),
+        lambda logits, labels: F.cross_entropy(logits.mT, labels, reduction="sum"),
+    ],
+    "training.trigram": [
+        lambda train, held, special, alpha: trigram_line(held, train, special, alpha),
+        lambda train, held, special, alpha: trigram_line(
+            [row[:-1] for row in train], held, special, 2 * alpha
+        ),
+    ],
+    "training.blocks": [without_end_and_shift],
+    "training.step": [uncleared_inputs, uncleared_and_late],
+    "training.learning_rate": [
+        lambda step, steps, warmup, peak: rate_by_cases(step, steps, 0.5, 2 * peak),
+        lambda step, steps, warmup, peak: (
+            (step - 1) / warmup * peak * (1 - step / steps)
+        ),
+    ],
+    "training.clip": [
+        lambda gradients, most: [g * most / g.norm() for g in gradients],
+        lambda gradients, most: [
+            g * most / sum(g.sum() for g in gradients) for g in gradients
+        ],
+    ],
 }

@@ -1,145 +1,166 @@
 """Answers to the exercises of notebook 14: right in many styles, and wrong twice."""
 
-import math
-
 import torch
+from torch.nn import functional as F
 
-from course_utils.exercises.ablated import ablated
-from course_utils.exercises.induction import induction
-from course_utils.exercises.inside import entropy, look_back
-
-
-def entropy_by_loops(weights):
-    rows = weights.reshape(-1, weights.shape[-1]).tolist()
-    found = [sum(-w * math.log(w) for w in row if w > 0) for row in rows]
-    return torch.tensor(found).view(weights.shape[:-1])
+from course_utils.attention import LayerCache, attention_scores
+from course_utils.decoding import next_token_probabilities
+from course_utils.exercises.cached import cached_step
+from course_utils.exercises.generation import min_p_probabilities
+from course_utils.positions import rotate
 
 
-def entropy_by_nan_to_num(weights):
-    return -(weights * weights.log()).nan_to_num(0.0).sum(-1)
+def top_k_by_minus_infinity(scores, k):
+    line = scores.topk(k, dim=-1).values[:, -1:]
+    return scores.masked_fill(scores < line, -torch.inf).softmax(dim=-1)
 
 
-def entropy_by_where(weights):
-    safe = torch.where(weights > 0, weights, 1.0)
-    return -(weights * safe.log()).sum(dim=-1)
+def top_k_by_scatter(scores, k):
+    best, places = scores.topk(k)
+    return torch.zeros_like(scores).scatter(1, places, best.softmax(-1))
 
 
-def entropy_by_a_tiny_number(weights):
-    return -torch.einsum("...k,...k->...", weights, (weights + 1e-9).log())
+def top_k_by_loops(scores, k):
+    rows = []
+    for row in scores.softmax(-1).tolist():
+        kept = sorted(row, reverse=True)[:k]
+        rows.append([x / sum(kept) if x in kept else 0.0 for x in row])
+    return torch.tensor(rows)
 
 
-def entropy_by_the_library(weights):
-    return torch.distributions.Categorical(probs=weights).entropy()
+def top_p_by_loops(scores, p):
+    out = torch.zeros_like(scores)
+    for row, chances in enumerate(scores.softmax(-1)):
+        reached = 0.0
+        for token in chances.argsort(descending=True).tolist():
+            out[row, token] = chances[token]
+            reached += chances[token]
+            if reached >= p:
+                break
+    return out / out.sum(-1, keepdim=True)
 
 
-def look_back_by_loops(weights):
-    texts, heads, length, _ = weights.shape
-    found = torch.zeros(heads)
-    for text in range(texts):
-        for head in range(heads):
-            for q in range(1, length):
-                found[head] += weights[text, head, q, q - 1]
-    return found / (texts * (length - 1))
+def top_p_by_minus_infinity(scores, p):
+    ranked, tokens = scores.sort(descending=True)
+    gone = F.pad(ranked.softmax(-1).cumsum(-1)[:, :-1], (1, 0)) >= p
+    gone = gone.scatter(1, tokens, gone)
+    return scores.masked_fill(gone, float("-inf")).softmax(-1)
 
 
-def look_back_by_the_diagonal(weights):
-    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(dim=(0, 2))
+def top_p_by_two_sorts(scores, p):
+    ranked, tokens = scores.softmax(-1).sort(descending=True)
+    ranked = ranked * (ranked.cumsum(-1) - ranked < p)
+    return (ranked / ranked.sum(-1, keepdim=True)).gather(1, tokens.argsort(1))
 
 
-def look_back_by_a_mask(weights):
-    mask = torch.ones(weights.shape[-2:]).tril(-1).triu(-1)
-    return torch.einsum("bhqk,qk->h", weights, mask) / (len(weights) * mask.sum())
+def top_p_by_comparing(scores, p):
+    """No sort: what stands before a token is the sum of all likelier ones."""
+    chances = scores.softmax(-1)
+    likelier = chances[:, None, :] > chances[:, :, None]
+    kept = chances * ((likelier * chances[:, None, :]).sum(-1) < p)
+    return kept / kept.sum(-1, keepdim=True)
 
 
-def induction_by_search(weights, ids):
-    sums, count = torch.zeros(weights.shape[1]), 0
-    for b in range(ids.shape[0]):
-        for q in range(ids.shape[1]):
-            earlier = (ids[b, :q] == ids[b, q]).nonzero()
-            if len(earlier):
-                sums = sums + weights[b, :, q, earlier[-1, 0] + 1]
-                count += 1
-    return sums / count
+def min_p_by_scores(scores, min_p):
+    line = scores.max(dim=-1, keepdim=True).values + torch.tensor(min_p).log()
+    return torch.where(scores >= line, scores, -torch.inf).softmax(-1)
 
 
-def induction_by_tensors(weights, ids):
-    places = torch.arange(ids.shape[1])
-    same = (ids[:, :, None] == ids[:, None, :]).tril(-1)
-    last = torch.where(same, places, -1).amax(-1)
-    key = (last + 1)[:, None, :, None].expand(-1, weights.shape[1], -1, 1)
-    shares = weights.gather(-1, key)[..., 0].transpose(1, 2)
-    return shares[last >= 0].mean(0)
+def min_p_by_loops(scores, min_p):
+    rows = []
+    for row in scores.softmax(-1).tolist():
+        kept = [x if x >= min_p * max(row) else 0.0 for x in row]
+        rows.append([x / sum(kept) for x in kept])
+    return torch.tensor(rows)
 
 
-def ablated_by_a_copy(context, to_output, head):
-    silent = context.clone()
-    silent[:, head] = 0
-    return to_output(silent.transpose(1, 2).flatten(2))
+def step_by_the_layer_cache(query, key, value, keys, values, cos, sin):
+    cache, at = LayerCache(), keys.shape[2]
+    cache.append(keys, values)
+    turned = rotate(key, cos[at : at + 1], sin[at : at + 1])
+    keys, values = cache.append(turned, value)
+    query = rotate(query, cos[at : at + 1], sin[at : at + 1])
+    return attention_scores(query, keys).softmax(-1) @ values, keys, values
 
 
-def ablated_by_adding_the_others(context, to_output, head):
-    heads, width = context.shape[1], context.shape[-1]
-    parts = to_output.weight.view(-1, heads, width)
-    others = [h for h in range(heads) if h != head]
-    return sum(context[:, h] @ parts[:, h].T for h in others) + to_output.bias
+def step_by_the_kernel(query, key, value, keys, values, cos, sin):
+    at = keys.shape[2]
+    query, key = rotate(torch.stack([query, key]), cos[at, None], sin[at, None])
+    keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+    return F.scaled_dot_product_attention(query, keys, values), keys, values
 
 
-def ablated_by_taking_away(context, to_output, head):
-    width = context.shape[-1]
-    own = to_output.weight[:, head * width : (head + 1) * width]
-    whole = to_output(context.transpose(1, 2).reshape(*context[:, 0].shape[:2], -1))
-    return whole - torch.einsum("bqd,md->bqm", context[:, head], own)
+def step_by_hand(query, key, value, keys, values, cos, sin):
+    at, half = keys.shape[2], query.shape[3] // 2
+
+    def turn(x):
+        swapped = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+        return x * cos[at] + swapped * sin[at]
+
+    keys = torch.cat([keys, turn(key)], dim=2)
+    values = torch.cat([values, value], dim=2)
+    scores = torch.einsum("bhqd,bhkd->bhqk", turn(query), keys) / (2 * half) ** 0.5
+    context = torch.einsum("bhqk,bhke->bhqe", scores.softmax(dim=-1), values)
+    return [context, keys, values]
 
 
-def bits_and_no_sign(weights):
-    return -entropy(weights) / math.log(2)
+def ranked_and_unscaled(scores, k):
+    return (scores.softmax(-1) * (top_k_by_scatter(scores, k) > 0)).sort(-1).values
 
 
-def columns_of_bits(weights):
-    return torch.special.entr(weights).sum(-2) / math.log(2)
+def one_too_many_and_unscaled(scores, p):
+    chances = scores.softmax(-1)
+    ranked, tokens = chances.sort(-1, descending=True)
+    late = F.pad(ranked.cumsum(-1), (2, 0))[:, : scores.shape[1]] >= p
+    return chances.masked_fill(late.scatter(1, tokens, late), 0)
 
 
-def itself_and_summed(weights):
-    return weights.diagonal(0, -2, -1).mean(2).sum(0)
+def absolute_and_unscaled(scores, min_p):
+    chances = scores.softmax(-1)
+    return chances * (chances >= min_p)
 
 
-def first_text_and_summed(weights, ids):
-    return induction(weights, ids[:1].expand_as(ids)) * ids.shape[1]
+def position_0_and_nothing_kept(query, key, value, keys, values, cos, sin):
+    query, key = rotate(query, cos[:1], sin[:1]), rotate(key, cos[:1], sin[:1])
+    every = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+    return F.scaled_dot_product_attention(query, *every), keys, values
 
 
-def query_and_no_bias(context, to_output, head):
-    silent = context.clone()
-    silent[:, :, head] = 0
-    return to_output(silent.transpose(1, 2).flatten(2)) - to_output.bias
+def in_front_and_unturned(query, key, value, keys, values, cos, sin):
+    keys, values = torch.cat([key, keys], 2), torch.cat([value, values], 2)
+    return F.scaled_dot_product_attention(query, keys, values), keys, values
 
 
 VARIANTS = {
-    "inside.entropy": [
-        entropy_by_loops,
-        entropy_by_nan_to_num,
-        entropy_by_where,
-        entropy_by_a_tiny_number,
-        entropy_by_the_library,
-        entropy,
+    "generation.top_k": [
+        top_k_by_minus_infinity,
+        top_k_by_scatter,
+        top_k_by_loops,
+        lambda scores, k: next_token_probabilities(scores, 1.0, k),
     ],
-    "inside.look_back": [
-        look_back_by_loops,
-        look_back_by_the_diagonal,
-        look_back_by_a_mask,
-        look_back,
+    "generation.top_p": [
+        top_p_by_loops,
+        top_p_by_minus_infinity,
+        top_p_by_two_sorts,
+        top_p_by_comparing,
+        lambda scores, p: next_token_probabilities(scores, top_p=p),
     ],
-    "inside.induction": [induction_by_search, induction_by_tensors, induction],
-    "inside.ablate": [
-        ablated_by_a_copy,
-        ablated_by_adding_the_others,
-        ablated_by_taking_away,
-        ablated,
+    "generation.min_p": [min_p_by_scores, min_p_by_loops, min_p_probabilities],
+    "generation.cache": [
+        step_by_the_layer_cache,
+        step_by_the_kernel,
+        step_by_hand,
+        cached_step,
     ],
-    "inside.next_key": [4, torch.tensor(4), 4.0],
+    "generation.computed": [
+        (11325, 150),
+        [150 * 151 // 2, 150.0],
+        (torch.arange(1, 151).sum(), torch.tensor(150)),
+    ],
 }
 BOTH = {
-    "inside.entropy": [bits_and_no_sign, columns_of_bits],
-    "inside.look_back": [itself_and_summed],
-    "inside.induction": [first_text_and_summed],
-    "inside.ablate": [query_and_no_bias],
+    "generation.top_k": [ranked_and_unscaled],
+    "generation.top_p": [one_too_many_and_unscaled],
+    "generation.min_p": [absolute_and_unscaled],
+    "generation.cache": [position_0_and_nothing_kept, in_front_and_unturned],
 }

@@ -1,195 +1,145 @@
 """Answers to the exercises of notebook 15: right in many styles, and wrong twice."""
 
+import math
+
 import torch
 
-from course_utils.diagnostics import (
-    dead_parameters,
-    ignores_source,
-    leaks_future,
-    order_blind,
-)
-from course_utils.exercises.checkups import cannot_memorize, dead
+from course_utils.exercises.ablated import ablated
+from course_utils.exercises.induction import induction
+from course_utils.exercises.inside import entropy, look_back
 
 
-def leak_by_one_change_each(logits, ids, vocab_size):
-    before = logits(ids)
-    for place in range(1, ids.shape[1]):
-        other = ids.clone()
-        other[:, place] = (other[:, place] + 1) % vocab_size
-        if not torch.allclose(before[:, :place], logits(other)[:, :place]):
-            return True
-    return False
+def entropy_by_loops(weights):
+    rows = weights.reshape(-1, weights.shape[-1]).tolist()
+    found = [sum(-w * math.log(w) for w in row if w > 0) for row in rows]
+    return torch.tensor(found).view(weights.shape[:-1])
 
 
-def leak_by_random_endings(logits, ids, vocab_size):
-    found = []
-    for cut in range(1, ids.shape[1]):
-        later = torch.arange(ids.shape[1]) >= cut
-        step = torch.randint(1, vocab_size, ids.shape)
-        other = torch.where(later, (ids + step) % vocab_size, ids)
-        moved = (logits(ids) - logits(other))[:, :cut].abs().max()
-        found.append(moved > 1e-6)
-    return torch.stack(found).any()
+def entropy_by_nan_to_num(weights):
+    return -(weights * weights.log()).nan_to_num(0.0).sum(-1)
 
 
-def leak_by_shortening(logits, ids, vocab_size):
-    whole = logits(ids)
-    lengths = range(1, ids.shape[1])
-    parts = [torch.allclose(logits(ids[:, :n]), whole[:, :n]) for n in lengths]
-    return not all(parts)
+def entropy_by_where(weights):
+    safe = torch.where(weights > 0, weights, 1.0)
+    return -(weights * safe.log()).sum(dim=-1)
 
 
-def order_by_index(outputs, ids):
-    turned = [*range(ids.shape[1] - 2, -1, -1), ids.shape[1] - 1]
-    return torch.allclose(outputs(ids)[:, -1], outputs(ids[:, turned])[:, -1])
+def entropy_by_a_tiny_number(weights):
+    return -torch.einsum("...k,...k->...", weights, (weights + 1e-9).log())
 
 
-def order_by_rows(outputs, ids):
-    for row in ids:
-        turned = torch.tensor([[*row.tolist()[-2::-1], row[-1].item()]])
-        gap = outputs(row[None])[0, -1] - outputs(turned)[0, -1]
-        if gap.norm() > 1e-4:
-            return False
-    return True
+def entropy_by_the_library(weights):
+    return torch.distributions.Categorical(probs=weights).entropy()
 
 
-def order_by_rolling(outputs, ids):
-    turned = torch.cat([ids[:, :-1].roll(1, dims=1), ids[:, -1:]], dim=1)
-    difference = outputs(ids) - outputs(turned)
-    return difference[:, -1].abs().max() < 1e-4
+def look_back_by_loops(weights):
+    texts, heads, length, _ = weights.shape
+    found = torch.zeros(heads)
+    for text in range(texts):
+        for head in range(heads):
+            for q in range(1, length):
+                found[head] += weights[text, head, q, q - 1]
+    return found / (texts * (length - 1))
 
 
-def deaf_by_shift(logits, source, target, vocab_size):
-    other = (source + 1) % vocab_size
-    return torch.allclose(logits(source, target), logits(other, target))
+def look_back_by_the_diagonal(weights):
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(dim=(0, 2))
 
 
-def deaf_by_chance(logits, source, target, vocab_size):
-    before = logits(source, target)
-    for _ in range(5):
-        other = torch.randint(0, vocab_size, source.shape)
-        if (logits(other, target) - before).norm() > 1e-4:
-            return False
-    return True
+def look_back_by_a_mask(weights):
+    mask = torch.ones(weights.shape[-2:]).tril(-1).triu(-1)
+    return torch.einsum("bhqk,qk->h", weights, mask) / (len(weights) * mask.sum())
 
 
-def deaf_by_words(logits, source, target, vocab_size):
-    moved = 0.0
-    for place in range(source.shape[1]):
-        other = source.clone()
-        other[:, place] = vocab_size - 1 - other[:, place]
-        other[:, place] += (other[:, place] == source[:, place]).long()
-        moved += (logits(other, target) - logits(source, target)).abs().sum().item()
-    return moved < 1e-4
+def induction_by_search(weights, ids):
+    sums, count = torch.zeros(weights.shape[1]), 0
+    for b in range(ids.shape[0]):
+        for q in range(ids.shape[1]):
+            earlier = (ids[b, :q] == ids[b, q]).nonzero()
+            if len(earlier):
+                sums = sums + weights[b, :, q, earlier[-1, 0] + 1]
+                count += 1
+    return sums / count
 
 
-def dead_by_backward(model, loss):
-    model.zero_grad()
-    loss(model).backward()
-    names = []
-    for name, parameter in model.named_parameters():
-        if parameter.grad is None or not parameter.grad.any():
-            names.append(name)
-    return names
+def induction_by_tensors(weights, ids):
+    places = torch.arange(ids.shape[1])
+    same = (ids[:, :, None] == ids[:, None, :]).tril(-1)
+    last = torch.where(same, places, -1).amax(-1)
+    key = (last + 1)[:, None, :, None].expand(-1, weights.shape[1], -1, 1)
+    shares = weights.gather(-1, key)[..., 0].transpose(1, 2)
+    return shares[last >= 0].mean(0)
 
 
-def dead_by_norms(model, loss):
-    loss(model).backward()
-    norms = {
-        name: 0.0 if p.grad is None else p.grad.norm().item()
-        for name, p in model.named_parameters()
-    }
-    return [name for name, norm in norms.items() if norm == 0]
+def ablated_by_a_copy(context, to_output, head):
+    silent = context.clone()
+    silent[:, head] = 0
+    return to_output(silent.transpose(1, 2).flatten(2))
 
 
-def dead_by_autograd(model, loss):
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad(loss(model), parameters, allow_unused=True)
-    pairs = zip(names, found, strict=True)
-    return tuple(n for n, g in pairs if g is None or (g == 0).all())
+def ablated_by_adding_the_others(context, to_output, head):
+    heads, width = context.shape[1], context.shape[-1]
+    parts = to_output.weight.view(-1, heads, width)
+    others = [h for h in range(heads) if h != head]
+    return sum(context[:, h] @ parts[:, h].T for h in others) + to_output.bias
 
 
-def memory_in_two_steps(losses_of, batches):
-    one = batches(0)
+def ablated_by_taking_away(context, to_output, head):
+    width = context.shape[-1]
+    own = to_output.weight[:, head * width : (head + 1) * width]
+    whole = to_output(context.transpose(1, 2).reshape(*context[:, 0].shape[:2], -1))
+    return whole - torch.einsum("bqd,md->bqm", context[:, head], own)
 
-    def always(step):
-        return one
 
-    losses = losses_of(always)
-    return not losses[-1] <= 0.5
+def bits_and_no_sign(weights):
+    return -entropy(weights) / math.log(2)
+
+
+def columns_of_bits(weights):
+    return torch.special.entr(weights).sum(-2) / math.log(2)
+
+
+def itself_and_summed(weights):
+    return weights.diagonal(0, -2, -1).mean(2).sum(0)
+
+
+def first_text_and_summed(weights, ids):
+    return induction(weights, ids[:1].expand_as(ids)) * ids.shape[1]
+
+
+def query_and_no_bias(context, to_output, head):
+    silent = context.clone()
+    silent[:, :, head] = 0
+    return to_output(silent.transpose(1, 2).flatten(2)) - to_output.bias
 
 
 VARIANTS = {
-    "clinic.leaks_future": [
-        leak_by_one_change_each,
-        leak_by_random_endings,
-        leak_by_shortening,
-        leaks_future,
+    "inside.entropy": [
+        entropy_by_loops,
+        entropy_by_nan_to_num,
+        entropy_by_where,
+        entropy_by_a_tiny_number,
+        entropy_by_the_library,
+        entropy,
     ],
-    "clinic.order_blind": [
-        order_by_index,
-        order_by_rows,
-        order_by_rolling,
-        order_blind,
+    "inside.look_back": [
+        look_back_by_loops,
+        look_back_by_the_diagonal,
+        look_back_by_a_mask,
+        look_back,
     ],
-    "clinic.ignores_source": [
-        deaf_by_shift,
-        deaf_by_chance,
-        deaf_by_words,
-        ignores_source,
+    "inside.induction": [induction_by_search, induction_by_tensors, induction],
+    "inside.ablate": [
+        ablated_by_a_copy,
+        ablated_by_adding_the_others,
+        ablated_by_taking_away,
+        ablated,
     ],
-    "clinic.dead_parameters": [
-        dead_by_backward,
-        dead_by_norms,
-        dead_by_autograd,
-        dead,
-        lambda model, loss: dead_parameters(model, lambda: loss(model)),
-    ],
-    "clinic.cannot_memorize": [
-        memory_in_two_steps,
-        lambda losses_of, batches: torch.tensor(
-            losses_of(lambda _: batches(0))[-1] > 0.5
-        ),
-        cannot_memorize,
-    ],
-    "clinic.rings": [(True, False, True), [1, 0, 1], torch.tensor([1, 0, 1]).bool()],
+    "inside.next_key": [4, torch.tensor(4), 4.0],
 }
-
-
-def last_word_changed_and_first_output_watched(logits, ids, vocab_size):
-    other = ids.clone()
-    other[:, -1] = (other[:, -1] + 1) % vocab_size
-    return not torch.allclose(logits(ids)[:, 0], logits(other)[:, 0])
-
-
-def everything_turned_and_compared(outputs, ids):
-    return torch.allclose(outputs(ids), outputs(ids.flip(1)))
-
-
-def both_texts_changed_and_upside_down(logits, source, target, vocab_size):
-    others = ((x + 1) % vocab_size for x in (source, target))
-    return not torch.allclose(logits(source, target), logits(*others))
-
-
-def one_zero_and_no_none(model, loss):
-    loss(model).backward()
-    some = [(n, p.grad) for n, p in model.named_parameters() if p.grad is not None]
-    return [name for name, gradient in some if not gradient.all()]
-
-
 BOTH = {
-    "clinic.leaks_future": [
-        last_word_changed_and_first_output_watched,
-        lambda *given: not last_word_changed_and_first_output_watched(*given),
-    ],
-    "clinic.order_blind": [
-        everything_turned_and_compared,
-        lambda outputs, ids: not torch.allclose(outputs(ids), outputs(ids.flip(0))),
-    ],
-    "clinic.ignores_source": [both_texts_changed_and_upside_down],
-    "clinic.dead_parameters": [one_zero_and_no_none],
-    "clinic.cannot_memorize": [
-        lambda losses_of, batches: losses_of(batches)[0] > 0.5,
-        lambda losses_of, batches: losses_of(batches)[-1] <= 0.5,
-    ],
+    "inside.entropy": [bits_and_no_sign, columns_of_bits],
+    "inside.look_back": [itself_and_summed],
+    "inside.induction": [first_text_and_summed],
+    "inside.ablate": [query_and_no_bias],
 }

@@ -1,164 +1,195 @@
 """Answers to the exercises of notebook 16: right in many styles, and wrong twice."""
 
-import math
-
-import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.exercises.budget import days, flops, parameters
-from course_utils.exercises.scaling import halving, padding_share, power
-from course_utils.exercises.sharing import bytes_per_process, rows_of_rank
-from course_utils.models import LlamaLM
-
-
-def parameters_by_making(config):
-    return sum(weight.numel() for weight in LlamaLM(config).parameters())
+from course_utils.diagnostics import (
+    dead_parameters,
+    ignores_source,
+    leaks_future,
+    order_blind,
+)
+from course_utils.exercises.checkups import cannot_memorize, dead
 
 
-def parameters_by_names(config):
-    named = LlamaLM(config).named_parameters()
-    return sum(math.prod(weight.shape) for _, weight in named)
+def leak_by_one_change_each(logits, ids, vocab_size):
+    before = logits(ids)
+    for place in range(1, ids.shape[1]):
+        other = ids.clone()
+        other[:, place] = (other[:, place] + 1) % vocab_size
+        if not torch.allclose(before[:, :place], logits(other)[:, :place]):
+            return True
+    return False
 
 
-def parameters_by_heads(config):
-    m, head = config.d_model, config.d_model // config.num_heads
-    attention = 2 * m * head * (config.num_heads + config.num_kv_heads)
-    total = m * (config.vocab_size + 1)
-    for _ in range(config.num_layers):
-        total += attention + m * (2 + 3 * config.d_ff)
-    if not config.tied:
-        total += m * config.vocab_size
-    return total
+def leak_by_random_endings(logits, ids, vocab_size):
+    found = []
+    for cut in range(1, ids.shape[1]):
+        later = torch.arange(ids.shape[1]) >= cut
+        step = torch.randint(1, vocab_size, ids.shape)
+        other = torch.where(later, (ids + step) % vocab_size, ids)
+        moved = (logits(ids) - logits(other))[:, :cut].abs().max()
+        found.append(moved > 1e-6)
+    return torch.stack(found).any()
 
 
-def flops_by_parts(matrices, layers, width, length, tokens):
-    scores = contexts = 2 * width * length
-    forward = 2 * matrices + layers * (scores + contexts)
-    backward = 2 * forward
-    return float(tokens * (forward + backward))
+def leak_by_shortening(logits, ids, vocab_size):
+    whole = logits(ids)
+    lengths = range(1, ids.shape[1])
+    parts = [torch.allclose(logits(ids[:, :n]), whole[:, :n]) for n in lengths]
+    return not all(parts)
 
 
-def days_by_steps(parameters, tokens, machines, speed, share):
-    work = 6 * parameters * tokens
-    seconds = work / speed / share / machines
-    return seconds / 60 / 60 / 24
+def order_by_index(outputs, ids):
+    turned = [*range(ids.shape[1] - 2, -1, -1), ids.shape[1] - 1]
+    return torch.allclose(outputs(ids)[:, -1], outputs(ids[:, turned])[:, -1])
 
 
-def power_by_numpy(compute, losses):
-    return -np.polyfit(np.log(compute.numpy()), np.log(losses.numpy()), 1)[0]
+def order_by_rows(outputs, ids):
+    for row in ids:
+        turned = torch.tensor([[*row.tolist()[-2::-1], row[-1].item()]])
+        gap = outputs(row[None])[0, -1] - outputs(turned)[0, -1]
+        if gap.norm() > 1e-4:
+            return False
+    return True
 
 
-def power_by_lstsq(compute, losses):
-    ones = torch.ones_like(compute)
-    table = torch.stack([compute.log10(), ones], dim=1).double()
-    return -torch.linalg.lstsq(table, losses.log10().double()).solution[0]
+def order_by_rolling(outputs, ids):
+    turned = torch.cat([ids[:, :-1].roll(1, dims=1), ids[:, -1:]], dim=1)
+    difference = outputs(ids) - outputs(turned)
+    return difference[:, -1].abs().max() < 1e-4
 
 
-def power_by_covariance(compute, losses):
-    both = torch.stack([compute.log(), losses.log()]).cov()
-    return -both[0, 1] / both[0, 0]
+def deaf_by_shift(logits, source, target, vocab_size):
+    other = (source + 1) % vocab_size
+    return torch.allclose(logits(source, target), logits(other, target))
 
 
-def padding_by_loops(lengths, size):
-    real = padding = 0
-    for start in range(0, len(lengths), size):
-        longest = max(lengths[start : start + size])
-        for length in lengths[start : start + size]:
-            real, padding = real + length, padding + longest - length
-    return padding / (real + padding)
+def deaf_by_chance(logits, source, target, vocab_size):
+    before = logits(source, target)
+    for _ in range(5):
+        other = torch.randint(0, vocab_size, source.shape)
+        if (logits(other, target) - before).norm() > 1e-4:
+            return False
+    return True
 
 
-def padding_by_tensors(lengths, size):
-    batches = torch.tensor(lengths).split(size)
-    padded = [pad_sequence([torch.ones(n) for n in batch]) for batch in batches]
-    return 1 - sum(x.sum() for x in padded) / sum(x.numel() for x in padded)
+def deaf_by_words(logits, source, target, vocab_size):
+    moved = 0.0
+    for place in range(source.shape[1]):
+        other = source.clone()
+        other[:, place] = vocab_size - 1 - other[:, place]
+        other[:, place] += (other[:, place] == source[:, place]).long()
+        moved += (logits(other, target) - logits(source, target)).abs().sum().item()
+    return moved < 1e-4
 
 
-def padding_by_chunks(lengths, size):
-    chunks = np.split(np.array(lengths), range(size, len(lengths), size))
-    paddings = sum((chunk.max() - chunk).sum() for chunk in chunks)
-    return paddings / sum(chunk.max() * chunk.size for chunk in chunks)
+def dead_by_backward(model, loss):
+    model.zero_grad()
+    loss(model).backward()
+    names = []
+    for name, parameter in model.named_parameters():
+        if parameter.grad is None or not parameter.grad.any():
+            names.append(name)
+    return names
 
 
-def rows_by_loops(batch, rank, count):
-    return torch.stack([row for i, row in enumerate(batch) if i % count == rank])
+def dead_by_norms(model, loss):
+    loss(model).backward()
+    norms = {
+        name: 0.0 if p.grad is None else p.grad.norm().item()
+        for name, p in model.named_parameters()
+    }
+    return [name for name, norm in norms.items() if norm == 0]
 
 
-def rows_by_mask(batch, rank, count):
-    return batch[torch.arange(len(batch)) % count == rank]
+def dead_by_autograd(model, loss):
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad(loss(model), parameters, allow_unused=True)
+    pairs = zip(names, found, strict=True)
+    return tuple(n for n, g in pairs if g is None or (g == 0).all())
 
 
-def kept_by_cases(parameters, processes, sharded):
-    total = 4 * 4 * parameters
-    if sharded:
-        return total / processes
-    return total
+def memory_in_two_steps(losses_of, batches):
+    one = batches(0)
+
+    def always(step):
+        return one
+
+    losses = losses_of(always)
+    return not losses[-1] <= 0.5
 
 
 VARIANTS = {
-    "scaling.parameters": [
-        parameters_by_making,
-        parameters_by_names,
-        parameters_by_heads,
-        parameters,
+    "clinic.leaks_future": [
+        leak_by_one_change_each,
+        leak_by_random_endings,
+        leak_by_shortening,
+        leaks_future,
     ],
-    "scaling.flops": [
-        flops_by_parts,
-        lambda n, layers, m, t, d: 6 * n * d + 12 * layers * t * m * d,
-        flops,
+    "clinic.order_blind": [
+        order_by_index,
+        order_by_rows,
+        order_by_rolling,
+        order_blind,
     ],
-    "scaling.bytes": [16, 4 * 4.0, torch.tensor(16)],
-    "scaling.days": [
-        days_by_steps,
-        lambda n, d, many, fast, s: 6 * n * d / (many * fast * s * 24 * 3600),
-        days,
+    "clinic.ignores_source": [
+        deaf_by_shift,
+        deaf_by_chance,
+        deaf_by_words,
+        ignores_source,
     ],
-    "scaling.power": [power_by_numpy, power_by_lstsq, power_by_covariance, power],
-    "scaling.halving": [
-        halving,
-        lambda b: 0.5 ** (-1 / b),
-        lambda b: math.exp(math.log(2) / b),
-        lambda b: torch.tensor(2.0).pow(1 / b),
+    "clinic.dead_parameters": [
+        dead_by_backward,
+        dead_by_norms,
+        dead_by_autograd,
+        dead,
+        lambda model, loss: dead_parameters(model, lambda: loss(model)),
     ],
-    "scaling.padding": [
-        padding_by_loops,
-        padding_by_tensors,
-        padding_by_chunks,
-        padding_share,
+    "clinic.cannot_memorize": [
+        memory_in_two_steps,
+        lambda losses_of, batches: torch.tensor(
+            losses_of(lambda _: batches(0))[-1] > 0.5
+        ),
+        cannot_memorize,
     ],
-    "scaling.rows_of_rank": [rows_by_loops, rows_by_mask, rows_of_rank],
-    "scaling.per_process": [
-        kept_by_cases,
-        lambda n, many, sharded: 16 * n / many**sharded,
-        bytes_per_process,
-    ],
+    "clinic.rings": [(True, False, True), [1, 0, 1], torch.tensor([1, 0, 1]).bool()],
 }
 
 
-def no_heads_no_ties(config):
-    m, f = config.d_model, config.d_ff
-    block = 4 * m * m + 3 * m * f + 2 * m
-    return config.num_layers * block + 2 * config.vocab_size * m + m
+def last_word_changed_and_first_output_watched(logits, ids, vocab_size):
+    other = ids.clone()
+    other[:, -1] = (other[:, -1] + 1) % vocab_size
+    return not torch.allclose(logits(ids)[:, 0], logits(other)[:, 0])
 
 
-def padded_to_the_longest_for_each_word(lengths, size):
-    return max(lengths) * len(lengths) / sum(lengths) - 1
+def everything_turned_and_compared(outputs, ids):
+    return torch.allclose(outputs(ids), outputs(ids.flip(1)))
+
+
+def both_texts_changed_and_upside_down(logits, source, target, vocab_size):
+    others = ((x + 1) % vocab_size for x in (source, target))
+    return not torch.allclose(logits(source, target), logits(*others))
+
+
+def one_zero_and_no_none(model, loss):
+    loss(model).backward()
+    some = [(n, p.grad) for n, p in model.named_parameters() if p.grad is not None]
+    return [name for name, gradient in some if not gradient.all()]
 
 
 BOTH = {
-    "scaling.parameters": [no_heads_no_ties],
-    "scaling.flops": [lambda n, layers, m, t, d: 2 * n * d],
-    "scaling.days": [lambda n, d, many, fast, s: 2 * n * d / (many * fast) / 86_400],
-    "scaling.power": [
-        lambda compute, losses: np.polyfit(compute.numpy(), losses.numpy(), 1)[0]
+    "clinic.leaks_future": [
+        last_word_changed_and_first_output_watched,
+        lambda *given: not last_word_changed_and_first_output_watched(*given),
     ],
-    "scaling.halving": [lambda b: 0.5**b],
-    "scaling.padding": [padded_to_the_longest_for_each_word],
-    "scaling.rows_of_rank": [
-        lambda batch, rank, count: batch[rank * (len(batch) // count) :][
-            : len(batch) // count
-        ]
+    "clinic.order_blind": [
+        everything_turned_and_compared,
+        lambda outputs, ids: not torch.allclose(outputs(ids), outputs(ids.flip(0))),
     ],
-    "scaling.per_process": [lambda n, many, sharded: 4 * n / many],
+    "clinic.ignores_source": [both_texts_changed_and_upside_down],
+    "clinic.dead_parameters": [one_zero_and_no_none],
+    "clinic.cannot_memorize": [
+        lambda losses_of, batches: losses_of(batches)[0] > 0.5,
+        lambda losses_of, batches: losses_of(batches)[-1] <= 0.5,
+    ],
 }

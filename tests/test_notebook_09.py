@@ -1,64 +1,56 @@
-"""The tokenizer that notebook 09 builds is the package's, and its texts are unseen."""
+"""What notebook 09 builds is what the package holds."""
 
 import json
-from collections import Counter, defaultdict
-from itertools import pairwise
 from pathlib import Path
 
-import pytest
+import torch
+from torch import nn
 
-from course_utils import bpe
-from course_utils.data.stories import story
-from course_utils.exercises.session import BANK
+from course_utils.config import ClassifierConfig, StackConfig
+from course_utils.masks import causal_mask
+from course_utils.models import Classifier, Encoder
 
-NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "09_tokenizer.ipynb"
-TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "09_word_senses.ipynb"
+KNOWN = (ClassifierConfig, StackConfig, Classifier, Encoder)
+BATCH, LENGTH, CLASSES, VOCABULARY = 2, 5, 7, 11
+STACK = StackConfig(d_model=12, num_heads=3, num_layers=2, d_ff=16, max_length=9)
+IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]])
 
 
-@pytest.fixture(scope="module")
 def built():
-    """The functions that the notebook's cells define."""
-    names = {
-        "bpe": bpe,
-        "Counter": Counter,
-        "defaultdict": defaultdict,
-        "pairwise": pairwise,
-    }
-    sources = [
-        "".join(cell["source"])
-        for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-        if cell["cell_type"] == "code"
-    ]
-    for first in (
-        "def count_pairs",
-        "def join",
-        "FIRST = 4",
-        "def train_naive",
-        "def train_fast",
-        "def encode_word",
-    ):
-        (cell,) = [source for source in sources if source.startswith(first)]
-        exec(cell.split("\n\n\ntoy =")[0].split("\n\n\nfor ")[0], names)
+    """The classes that the notebook's own cells define, by name."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "nn": nn} | {known.__name__: known for known in KNOWN}
+    for cell in cells:
+        for part in "".join(cell["source"]).split("\n\n\n"):
+            if cell["cell_type"] == "code" and part.startswith("class "):
+                exec(part, names)
     return names
 
 
-@pytest.mark.parametrize("trainer", ["train_naive", "train_fast"])
-def test_both_trainers_are_the_packages(built, trainer):
-    merges = built[trainer](TEXTS, 60)
-    assert list(merges.items()) == list(bpe.train(TEXTS, 320).made.items())
+def test_the_reader_is_the_packages_classifier_masked_or_not():
+    ours = built()["WordReader"](VOCABULARY, CLASSES, STACK).double()
+    theirs = Classifier(
+        ClassifierConfig(vocab_size=VOCABULARY, num_classes=CLASSES, stack=STACK)
+    ).double()
+    theirs.load_state_dict(ours.state_dict())
+    positions = torch.tensor([3, 1])
+    for mask in (None, causal_mask(LENGTH), torch.eye(LENGTH, dtype=torch.bool)):
+        mine = ours(IDS, positions, mask)
+        assert mine.shape == (BATCH, CLASSES)
+        torch.testing.assert_close(mine, theirs(IDS, positions, mask))
 
 
-def test_the_encoder_is_the_packages(built):
-    twin = bpe.train(TEXTS[:3], 320)
-    for text in TEXTS:
-        assert built["encode"](text, twin.made) == twin.encode(text)
+def test_the_bag_knows_no_order_and_no_padding():
+    bag = built()["Bag"](VOCABULARY, CLASSES).double()
+    mixed, positions = torch.tensor([[7, 3, 5, 6, 4]]), torch.tensor([2])
+    torch.testing.assert_close(bag(IDS[:1], positions), bag(mixed, positions))
+    torch.testing.assert_close(bag(IDS[1:], positions), bag(IDS[1:, :3], positions))
 
 
-def test_join_is_the_packages(built):
-    for word in ((), (1,), (1, 1), (1, 1, 1), (1,) * 4, (2, 1, 1, 2), (1, 2, 1, 1)):
-        assert list(built["join"](word, (1, 1), 9)) == bpe.join(word, (1, 1), 9)
-
-
-def test_counting_is_what_the_exercise_wants(built):
-    words = built["count_words"](TEXTS)
-    assert built["count_pairs"](words) == BANK["tokens.pair_counts"].reference(words)
+def test_the_colleagues_mean_is_the_packages_without_padding_only():
+    config = ClassifierConfig(vocab_size=VOCABULARY, num_classes=CLASSES, stack=STACK)
+    theirs, ours = built()["Colleague"](config), Classifier(config)
+    ours.load_state_dict(theirs.state_dict())
+    torch.testing.assert_close(theirs(IDS[:1]), ours(IDS[:1]))
+    assert not torch.allclose(theirs(IDS[1:]), ours(IDS[1:]))

@@ -1,67 +1,64 @@
-"""The backbone that notebook 10 builds is the package's DecoderLM."""
+"""The tokenizer that notebook 10 builds is the package's, and its texts are unseen."""
 
 import json
+from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
-import torch
-from torch import nn
+import pytest
 
-from course_utils.blocks import EncoderBlock
-from course_utils.config import DecoderConfig, StackConfig
+from course_utils import bpe
+from course_utils.data.stories import story
 from course_utils.exercises.session import BANK
-from course_utils.masks import causal_mask
-from course_utils.models import DecoderLM
 
-NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "10_backbone.ipynb"
-
-
-def sources():
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        yield "".join(cell["source"])
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "10_tokenizer.ipynb"
+TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
 
 
-def backbone_class():
+@pytest.fixture(scope="module")
+def built():
+    """The functions that the notebook's cells define."""
     names = {
-        "torch": torch,
-        "nn": nn,
-        "EncoderBlock": EncoderBlock,
-        "causal_mask": causal_mask,
+        "bpe": bpe,
+        "Counter": Counter,
+        "defaultdict": defaultdict,
+        "pairwise": pairwise,
     }
-    for source in sources():
-        if "class Backbone" in source:
-            start = source.index("class Backbone")
-            exec(source[start:].split("\n\n\n")[0], names)
-    return names["Backbone"]
+    sources = [
+        "".join(cell["source"])
+        for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    for first in (
+        "def count_pairs",
+        "def join",
+        "FIRST = 4",
+        "def train_naive",
+        "def train_fast",
+        "def encode_word",
+    ):
+        (cell,) = [source for source in sources if source.startswith(first)]
+        exec(cell.split("\n\n\ntoy =")[0].split("\n\n\nfor ")[0], names)
+    return names
 
 
-def test_the_backbone_is_the_packages():
-    stack = StackConfig(
-        d_model=24,
-        num_heads=4,
-        num_layers=3,
-        d_ff=40,
-        max_length=9,
-        activation="gelu",
-        positions="learned",
-    )
-    ours, theirs = (
-        backbone_class()(31, stack),
-        DecoderLM(DecoderConfig(vocab_size=31, stack=stack)),
-    )
-    for weight in ours.parameters():
-        nn.init.normal_(weight, std=0.3)
-    state = ours.state_dict()
-    state["positions.table"] = state.pop("positions")
-    state["head.weight"] = state["tokens.weight"]
-    theirs.load_state_dict(state)
-    ids = torch.randint(0, 31, (2, 7))
-    torch.testing.assert_close(ours(ids), theirs(ids), atol=1e-4, rtol=1e-4)
+@pytest.mark.parametrize("trainer", ["train_naive", "train_fast"])
+def test_both_trainers_are_the_packages(built, trainer):
+    merges = built[trainer](TEXTS, 60)
+    assert list(merges.items()) == list(bpe.train(TEXTS, 320).made.items())
 
 
-def test_the_dictionary_has_as_many_weights_as_the_exercise_wants():
-    (source,) = [text for text in sources() if text.startswith("def new_weights")]
-    names = {"m": 6, "f": 10, "T": 7, "fresh": torch.zeros}
-    exec(source.split("\n\n\n")[0], names)
-    weights = names["new_weights"](50, blocks=3)
-    count = sum(weight.numel() for weight in weights.values())
-    assert count == BANK["backbone.count_weights"].reference(50, 7, 6, 3, 10)
+def test_the_encoder_is_the_packages(built):
+    twin = bpe.train(TEXTS[:3], 320)
+    for text in TEXTS:
+        assert built["encode"](text, twin.made) == twin.encode(text)
+
+
+def test_join_is_the_packages(built):
+    for word in ((), (1,), (1, 1), (1, 1, 1), (1,) * 4, (2, 1, 1, 2), (1, 2, 1, 1)):
+        assert list(built["join"](word, (1, 1), 9)) == bpe.join(word, (1, 1), 9)
+
+
+def test_counting_is_what_the_exercise_wants(built):
+    words = built["count_words"](TEXTS)
+    assert built["count_pairs"](words) == BANK["tokens.pair_counts"].reference(words)

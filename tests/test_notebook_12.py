@@ -1,175 +1,205 @@
-"""What notebook 12 builds is what the package holds."""
+"""What notebook 12 builds is what the package holds, and so is its starting point."""
 
-import itertools
 import json
-import random
-from collections import Counter
-from math import exp, inf, log
 from pathlib import Path
 
 import pytest
 import torch
+from einops import rearrange
+from torch import nn
 from torch.nn import functional as F
 
-from course_utils.config import LlamaConfig, TrainConfig
-from course_utils.data.batches import padded_batches
-from course_utils.data.hub import load_texts
-from course_utils.data.stories import story
-from course_utils.exercises.stepping import steps
-from course_utils.exercises.surprise import perplexity, trigram_line
-from course_utils.exercises.training import clip
-from course_utils.models import LlamaLM
-from course_utils.optimizers import build_optimizers, learning_rate_at
-from course_utils.tokenizer import train_words
-from course_utils.training import label_loss, train
+from course_utils.attention import (
+    GroupedQueryAttention,
+    LayerCache,
+    attend,
+    split_heads,
+)
+from course_utils.config import DecoderConfig, LlamaConfig, StackConfig
+from course_utils.exercises.grouped import cache_of_a_token, repeat_keys
+from course_utils.exercises.llama import hidden_width
+from course_utils.feedforward import FeedForward, RMSNorm, SwiGLU
+from course_utils.masks import causal_mask
+from course_utils.models import DecoderLM, LlamaLM
+from course_utils.positions import rotary_table, rotate
 
-NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "12_tinystories_decoder.ipynb"
-BUILT = ("transitions", "bigram_line", "unigram_line", "our_train")
-TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "12_llama.ipynb"
+BATCH, LENGTH, WIDTH, HEADS, VOCAB, MAX_LENGTH = 2, 5, 24, 6, 31, 64
+DEFINED = (
+    "class OurRMSNorm(",
+    "class OurSwiGLU(",
+    "def born(",
+    "class Attention(",
+    "def gelu(",
+    "def swiglu(",
+    "class Block(",
+    "class Model(",
+    "def colleague(",
+    "def told_apart(",
+)
 
 
 @pytest.fixture(scope="module")
 def built():
-    """The functions that the notebook's own cells define."""
+    """What the notebook's own cells define, without the runs beside it."""
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names = {"torch": torch, "F": F, "build_optimizers": build_optimizers}
-    names["learning_rate_at"] = learning_rate_at
-    for cell in cells:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code":
-            for part in source.split("\n\n\n"):
-                if part.startswith(tuple(f"def {name}(" for name in BUILT)):
-                    exec(part, names)
-    assert set(BUILT) <= set(names)
+    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    pieces = [piece for code in codes for piece in code.split("\n\n\n")]
+    names = dict(
+        torch=torch,
+        nn=nn,
+        F=F,
+        rearrange=rearrange,
+        attend=attend,
+        split_heads=split_heads,
+        causal_mask=causal_mask,
+        rotary_table=rotary_table,
+        FeedForward=FeedForward,
+        SwiGLU=SwiGLU,
+        WIDTH=WIDTH,
+        HEADS=HEADS,
+        VOCAB=VOCAB,
+        LENGTH=MAX_LENGTH,
+    )
+    for start in DEFINED:
+        (piece,) = (piece for piece in pieces if piece.startswith(start))
+        exec(piece, names)
     return names
 
 
-@pytest.fixture(scope="module")
-def data():
-    tokenizer = train_words(TEXTS)
-    return tokenizer, tokenizer.encode_batch(TEXTS)
+@pytest.fixture(autouse=True)
+def float64():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(before)
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
-@pytest.mark.parametrize("clip_norm", [0.3, 100.0])
-def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
-    tokenizer, rows = data
-    batches = padded_batches(rows, batch_size=2, special=tokenizer)
-    config = TrainConfig(
-        steps=7,
-        learning_rate=5e-3,
-        warmup_steps=3,
-        clip_norm=clip_norm,
-        optimizer=optimizer,
+def loud(module):
+    """Weights of size 1, so that no difference can hide."""
+    for weight in module.parameters():
+        nn.init.normal_(weight)
+    return module
+
+
+def twins(ours, theirs):
+    theirs.load_state_dict(loud(ours).state_dict())
+    return ours, theirs
+
+
+def vectors():
+    return torch.randn(BATCH, LENGTH, WIDTH)
+
+
+def test_the_norm_is_the_packages(built):
+    ours, twin = twins(built["OurRMSNorm"](WIDTH, 0.1), RMSNorm(WIDTH, 0.1))
+    x = vectors()
+    torch.testing.assert_close(ours(x), twin(x))
+
+
+def test_the_gated_feedforward_is_the_packages(built):
+    ours, twin = twins(built["OurSwiGLU"](WIDTH, 7), SwiGLU(WIDTH, 7))
+    x = vectors()
+    torch.testing.assert_close(ours(x), twin(x))
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 3, HEADS])
+def test_the_grouped_attention_is_the_packages(built, kv_heads):
+    ours = built["Attention"](WIDTH, HEADS, kv_heads, rotate)
+    ours, twin = twins(ours, GroupedQueryAttention(WIDTH, HEADS, kv_heads))
+    x, table = vectors(), rotary_table(LENGTH, WIDTH // HEADS)
+    expected = twin(x, table, causal_mask(LENGTH))
+    torch.testing.assert_close(ours(x, table), expected)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_all_doors_open_it_is_the_packages_llama(built, tied):
+    doors = {"norm": RMSNorm, "turn": rotate, "mlp": built["swiglu"], "kv_heads": 2}
+    config = LlamaConfig(
+        vocab_size=VOCAB,
+        d_model=WIDTH,
+        num_heads=HEADS,
+        num_kv_heads=2,
+        num_layers=2,
+        d_ff=64,
+        max_length=MAX_LENGTH,
+        tied=tied,
     )
-
-    def model():
-        torch.manual_seed(0)
-        sizes = LlamaConfig(
-            vocab_size=tokenizer.vocab_size,
-            d_model=24,
-            num_heads=2,
-            num_layers=1,
-            d_ff=40,
-            max_length=16,
-        )
-        return LlamaLM(sizes).double()
-
-    ours, theirs = model(), model()
-    losses = built["our_train"](ours, batches, config)
-    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
-    for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(mine, its)
+    ours, twin = twins(built["Model"](**doors, tied=tied), LlamaLM(config))
+    ids = torch.randint(VOCAB, (BATCH, LENGTH))
+    torch.testing.assert_close(ours(ids), twin(ids))
 
 
-def test_the_exercises_step_is_the_packages(data):
-    tokenizer, rows = data
-    batches = padded_batches(rows, batch_size=2, special=tokenizer)
-    settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
-    config = TrainConfig(steps=5, learning_rate=5e-3, **settings)
-
-    def model():
-        torch.manual_seed(0)
-        sizes = LlamaConfig(
-            vocab_size=tokenizer.vocab_size,
-            d_model=24,
-            num_heads=2,
-            num_layers=1,
-            d_ff=40,
-            max_length=16,
-        )
-        return LlamaLM(sizes).double()
-
-    ours, theirs = model(), model()
-    (optimizer,) = build_optimizers(ours, config)
-    losses = steps(ours, optimizer, [batches(step) for step in range(5)])
-    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
-
-
-def test_clipping_is_pytorchs():
-    for size in (0.01, 50.0):
-        gradients = [size * torch.randn(3, 5), size * torch.randn(7)]
-        weights = [torch.zeros_like(g) for g in gradients]
-        for weight, gradient in zip(weights, gradients, strict=True):
-            weight.grad = gradient.clone()
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        clipped = clip(gradients, 1.0)
-        expected = [weight.grad for weight in weights]
-        torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
+def test_all_doors_shut_it_is_the_backbone_without_attention_biases(built):
+    stack = StackConfig(
+        d_model=WIDTH,
+        num_heads=HEADS,
+        num_layers=2,
+        d_ff=4 * WIDTH,
+        max_length=MAX_LENGTH,
+        activation="gelu",
+        positions="learned",
+    )
+    ours, backbone = (
+        loud(built["Model"]()),
+        DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack)),
+    )
+    backbone_names = {
+        "positions": "positions.table",
+        "attention_norm": "attention_residual.norm",
+        "feedforward_norm": "feedforward_residual.norm",
+    }
+    state = {
+        name: torch.zeros_like(weight) for name, weight in backbone.state_dict().items()
+    }
+    for name, weight in ours.state_dict().items():
+        for here, there in backbone_names.items():
+            name = name.replace(here, there)
+        assert state[name].shape == weight.shape
+        state[name] = weight
+    left = {name for name in state if not state[name].any()}
+    assert left and all(".attention.to_" in name and "bias" in name for name in left)
+    backbone.load_state_dict(state)
+    ids = torch.randint(VOCAB, (BATCH, LENGTH))
+    torch.testing.assert_close(ours(ids), backbone(ids))
 
 
-def test_every_token_is_followed_by_the_next_and_the_last_by_eos(built, data):
-    tokenizer, rows = data
-    before, after = built["transitions"](rows[1:3], tokenizer)
-    bos, eos = tokenizer.bos_id, tokenizer.eos_id
-    assert before.tolist() == [bos, *rows[1], bos, *rows[2]]
-    assert after.tolist() == [*rows[1], eos, *rows[2], eos]
+def test_the_colleague_turns_other_pairs(built):
+    x, table = torch.randn(BATCH, HEADS, LENGTH, 8), rotary_table(LENGTH, 8)
+    order = torch.arange(8).view(2, 4).T.flatten()
+    theirs = built["colleague"](x[..., order], *table)
+    torch.testing.assert_close(theirs, rotate(x, *table)[..., order])
+    assert (built["colleague"](x, *table) - rotate(x, *table)).abs().max() > 0.1
 
 
-def test_the_bigram_line_is_counted_by_hand(built, data):
-    tokenizer, rows = data
-    held, alpha = rows[:2], 0.01
-
-    def pairs(rows):
-        for row in rows:
-            row = [tokenizer.bos_id, *row, tokenizer.eos_id]
-            yield from itertools.pairwise(row)
-
-    seen, size = Counter(pairs(rows)), tokenizer.vocab_size
-    before = Counter(first for first, _ in pairs(rows))
-    costs = [
-        -log((seen[pair] + alpha) / (before[pair[0]] + alpha * size))
-        for pair in pairs(held)
-    ]
-    line = built["bigram_line"](rows, held, tokenizer, alpha)
-    assert line == pytest.approx(sum(costs) / len(costs))
+def test_models_are_told_apart_only_when_no_loss_overlaps(built):
+    low, high = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    assert built["told_apart"](low, high) and built["told_apart"](high, low)
+    assert not built["told_apart"](low, low)
+    assert not built["told_apart"](low, torch.tensor([1.5, 9.0]))
 
 
-def test_a_table_of_frequencies_is_a_logit_that_never_changes(built, data):
-    """The unigram line is the package's loss of constant logits."""
-    tokenizer, rows = data
-    line = built["unigram_line"](rows, rows, tokenizer)
-    after = built["transitions"](rows, tokenizer)[1]
-    counts = torch.bincount(after, minlength=tokenizer.vocab_size).double() + 0.01
-    logits = counts.log().expand(1, len(after), -1)
-    assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
-    shuffled = [random.Random(0).sample(row, len(row)) for row in rows]
-    assert built["unigram_line"](rows, shuffled, tokenizer) == pytest.approx(line)
+@pytest.mark.parametrize("kv_heads", [1, 2, HEADS])
+def test_the_exercises_keys_are_lent_as_the_layer_lends_them(kv_heads):
+    layer = loud(GroupedQueryAttention(WIDTH, HEADS, kv_heads))
+    x, table = vectors(), rotary_table(LENGTH, WIDTH // HEADS)
+    queries = rotate(split_heads(layer.to_queries(x), HEADS), *table)
+    keys = rotate(split_heads(layer.to_keys(x), kv_heads), *table)
+    values = split_heads(layer.to_values(x), kv_heads)
+    lent = (repeat_keys(part, HEADS) for part in (keys, values))
+    mask = causal_mask(LENGTH)
+    context = rearrange(attend(queries, *lent, mask), "b h q d -> b q (h d)")
+    torch.testing.assert_close(layer.to_output(context), layer(x, table, mask))
 
 
-def test_the_trigram_line_lies_between_bigram_and_floor(built):
-    texts = load_texts("stories", limit=4000)
-    tokenizer = train_words(texts)
-    held = [story(10**9 + i) for i in range(60)]
-    rows = tokenizer.encode_batch(texts), tokenizer.encode_batch(s.text for s in held)
-    floor = sum(sum(s.floor) for s in held) / sum(len(s.tokens) for s in held)
-    line = trigram_line(*rows, tokenizer)
-    assert 3 * floor < line < 0.7 * built["bigram_line"](*rows, tokenizer)
-
-
-def test_the_perplexity_of_a_reader_without_an_idea_is_the_number_of_tokens():
-    labels = torch.tensor([[3, 0, -100]])
-    assert perplexity(torch.zeros(1, 3, 7), labels) == pytest.approx(7)
-    logits = torch.tensor([[[0.0, log(3)], [0.0, log(9)]]])
-    mean = (log(4 / 3) + log(10 / 9)) / 2
-    assert perplexity(logits, torch.ones(1, 2).long()) == pytest.approx(exp(mean))
+def test_the_exercises_numbers_are_those_of_the_layers():
+    with torch.device("meta"):
+        old, new = nn.Linear(768, 3072, bias=False), SwiGLU(768, hidden_width())
+    sizes = [sum(p.numel() for p in part.parameters()) for part in (old, new)]
+    assert 2 * sizes[0] == sizes[1]
+    layer, cache = GroupedQueryAttention(24 * 64, 24, 6).float(), LayerCache()
+    table = tuple(part.float() for part in rotary_table(3, 64))
+    layer(torch.zeros(1, 3, 24 * 64).float(), table, cache=cache)
+    stored = cache.keys.nbytes + cache.values.nbytes
+    assert 16 * stored == 3 * cache_of_a_token()

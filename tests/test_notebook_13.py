@@ -1,144 +1,175 @@
-"""The chooser and the cache that notebook 13 builds are the package's."""
+"""What notebook 13 builds is what the package holds."""
 
+import itertools
 import json
+import random
+from collections import Counter
+from math import exp, inf, log
 from pathlib import Path
 
 import pytest
 import torch
+from torch.nn import functional as F
 
-from course_utils.attention import LayerCache, attend
-from course_utils.config import LlamaConfig
-from course_utils.decoding import CachedStep, next_token_probabilities, sample
-from course_utils.exercises.cached import cached_step, keys_computed
-from course_utils.exercises.generation import min_p_probabilities
-from course_utils.masks import causal_mask
+from course_utils.config import LlamaConfig, TrainConfig
+from course_utils.data.batches import padded_batches
+from course_utils.data.hub import load_texts
+from course_utils.data.stories import story
+from course_utils.exercises.stepping import steps
+from course_utils.exercises.surprise import perplexity, trigram_line
+from course_utils.exercises.training import clip
 from course_utils.models import LlamaLM
-from course_utils.positions import rotary_table, rotate
+from course_utils.optimizers import build_optimizers, learning_rate_at
+from course_utils.tokenizer import train_words
+from course_utils.training import label_loss, train
 
-NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "13_generation.ipynb"
-BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
-DEFINED = (
-    "def next_token_chances(",
-    "def write(",
-    "class Memory:",
-    "class CachedTeller:",
-    "class Colleague(",
-)
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "13_tinystories_decoder.ipynb"
+BUILT = ("transitions", "bigram_line", "unigram_line", "our_train")
+TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def built():
-    """What the notebook's own cells define, each cell without the run below it."""
+    """The functions that the notebook's own cells define."""
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    names = {"torch": torch}
-    for start in DEFINED:
-        (source,) = (code for code in codes if code.startswith(start))
-        exec(source.split("\n\n\n")[0], names)
+    names = {"torch": torch, "F": F, "build_optimizers": build_optimizers}
+    names["learning_rate_at"] = learning_rate_at
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            for part in source.split("\n\n\n"):
+                if part.startswith(tuple(f"def {name}(" for name in BUILT)):
+                    exec(part, names)
+    assert set(BUILT) <= set(names)
     return names
 
 
-@pytest.fixture
-def model():
-    torch.manual_seed(0)
-    model = LlamaLM(
-        LlamaConfig(
-            vocab_size=VOCAB,
-            d_model=24,
-            num_heads=4,
-            num_kv_heads=2,
-            num_layers=3,
-            d_ff=40,
-            max_length=20,
-        )
-    ).double()
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
-    return model.eval().requires_grad_(False)
+@pytest.fixture(scope="module")
+def data():
+    tokenizer = train_words(TEXTS)
+    return tokenizer, tokenizer.encode_batch(TEXTS)
 
 
-@pytest.fixture
-def prompt():
-    return torch.randint(4, VOCAB, (BATCH, PROMPT))
-
-
-@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
-@pytest.mark.parametrize("top_k", [None, 1, 7])
-@pytest.mark.parametrize("top_p", [None, 0.05, 0.6, 0.95])
-def test_the_chances_are_the_packages(built, temperature, top_k, top_p):
-    torch.manual_seed(0)
-    scores = 3 * torch.randn(BATCH, VOCAB, dtype=torch.float64)
-    setting = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    ours = built["next_token_chances"](scores, **setting)
-    torch.testing.assert_close(ours, next_token_probabilities(scores, **setting))
-
-
-def test_the_memory_is_the_packages_layer_cache(built):
-    ours, theirs = built["Memory"](), LayerCache()
-    for new in (3, 1, 2):
-        keys, values = torch.randn(2, BATCH, 4, new, 5)
-        for mine, other in zip(
-            ours.append(keys, values), theirs.append(keys, values), strict=True
-        ):
-            torch.testing.assert_close(mine, other)
-
-
-def test_the_cached_teller_is_the_packages_cached_step(built, model, prompt):
-    built["Memory"] = LayerCache  # the model's signature asks for this class
-    ours, theirs = built["CachedTeller"](model), CachedStep(model)
-    wrong = built["Colleague"](model)
-    ids = torch.randint(4, VOCAB, (BATCH, PROMPT + NEW))
-    for end in (PROMPT, PROMPT + 1, PROMPT + 4, PROMPT + NEW):
-        torch.testing.assert_close(ours(ids[:, :end]), theirs(ids[:, :end]))
-        right = torch.allclose(wrong(ids[:, :end]), model(ids[:, :end])[:, -1])
-        assert right == (end == PROMPT)
-
-
-def test_the_loop_writes_what_sample_writes(built, model, prompt):
-    setting = {"temperature": 0.8, "top_k": 20, "top_p": 0.9}
-    ours = built["write"](CachedStep(model), prompt, NEW, seed=5, **setting)
-    dice = torch.Generator().manual_seed(5)
-    theirs = sample(CachedStep(model), prompt, NEW, generator=dice, **setting)
-    assert torch.equal(ours, theirs)
-
-
-def test_the_loop_stops_behind_the_end(built):
-    ids = built["write"](
-        lambda ids: torch.eye(VOCAB)[[STOP]] * 99, torch.ones(1, 1).long(), 5, stop_id=2
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("clip_norm", [0.3, 100.0])
+def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
+    tokenizer, rows = data
+    batches = padded_batches(rows, batch_size=2, special=tokenizer)
+    config = TrainConfig(
+        steps=7,
+        learning_rate=5e-3,
+        warmup_steps=3,
+        clip_norm=clip_norm,
+        optimizer=optimizer,
     )
-    assert ids.tolist() == [[1, STOP]]
 
-
-def test_steps_with_a_cache_are_one_pass_under_a_causal_mask():
-    queries, keys, values = torch.randn(3, BATCH, 4, NEW, 6)
-    table = rotary_table(NEW + 1, 6)
-    rotary = [side[:NEW] for side in table]
-    turned = rotate(queries, *rotary), rotate(keys, *rotary)
-    whole = attend(*turned, values, causal_mask(NEW))
-    kept = keys[:, :, :0], values[:, :, :0]
-    for t in range(NEW):
-        new = (one[:, :, t, None] for one in (queries, keys, values))
-        context, *kept = cached_step(*new, *kept, *table)
-        torch.testing.assert_close(context[:, :, 0], whole[:, :, t])
-    torch.testing.assert_close(tuple(kept), (turned[1], values))
-
-
-def test_what_a_cache_saves_is_what_the_model_reads(model):
-    def read(step):
-        lengths, ids = [], torch.ones(1, 1, dtype=torch.long)
-        hook = model.tokens.register_forward_hook(
-            lambda layer, given, out: lengths.append(out.shape[1])
+    def model():
+        torch.manual_seed(0)
+        sizes = LlamaConfig(
+            vocab_size=tokenizer.vocab_size,
+            d_model=24,
+            num_heads=2,
+            num_layers=1,
+            d_ff=40,
+            max_length=16,
         )
-        sample(step, ids, NEW)
-        hook.remove()
-        return sum(lengths)
+        return LlamaLM(sizes).double()
 
-    found = read(lambda ids: model(ids)[:, -1]), read(CachedStep(model))
-    assert found == keys_computed(NEW)
+    ours, theirs = model(), model()
+    losses = built["our_train"](ours, batches, config)
+    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
+    for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, its)
 
 
-def test_min_p_between_everything_and_the_best():
-    scores = torch.randn(BATCH, VOCAB)
-    torch.testing.assert_close(min_p_probabilities(scores, 1e-9), scores.softmax(-1))
-    best = torch.nn.functional.one_hot(scores.argmax(-1), VOCAB).float()
-    torch.testing.assert_close(min_p_probabilities(scores, 1.0), best)
+def test_the_exercises_step_is_the_packages(data):
+    tokenizer, rows = data
+    batches = padded_batches(rows, batch_size=2, special=tokenizer)
+    settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
+    config = TrainConfig(steps=5, learning_rate=5e-3, **settings)
+
+    def model():
+        torch.manual_seed(0)
+        sizes = LlamaConfig(
+            vocab_size=tokenizer.vocab_size,
+            d_model=24,
+            num_heads=2,
+            num_layers=1,
+            d_ff=40,
+            max_length=16,
+        )
+        return LlamaLM(sizes).double()
+
+    ours, theirs = model(), model()
+    (optimizer,) = build_optimizers(ours, config)
+    losses = steps(ours, optimizer, [batches(step) for step in range(5)])
+    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
+
+
+def test_clipping_is_pytorchs():
+    for size in (0.01, 50.0):
+        gradients = [size * torch.randn(3, 5), size * torch.randn(7)]
+        weights = [torch.zeros_like(g) for g in gradients]
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient.clone()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        clipped = clip(gradients, 1.0)
+        expected = [weight.grad for weight in weights]
+        torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_every_token_is_followed_by_the_next_and_the_last_by_eos(built, data):
+    tokenizer, rows = data
+    before, after = built["transitions"](rows[1:3], tokenizer)
+    bos, eos = tokenizer.bos_id, tokenizer.eos_id
+    assert before.tolist() == [bos, *rows[1], bos, *rows[2]]
+    assert after.tolist() == [*rows[1], eos, *rows[2], eos]
+
+
+def test_the_bigram_line_is_counted_by_hand(built, data):
+    tokenizer, rows = data
+    held, alpha = rows[:2], 0.01
+
+    def pairs(rows):
+        for row in rows:
+            row = [tokenizer.bos_id, *row, tokenizer.eos_id]
+            yield from itertools.pairwise(row)
+
+    seen, size = Counter(pairs(rows)), tokenizer.vocab_size
+    before = Counter(first for first, _ in pairs(rows))
+    costs = [
+        -log((seen[pair] + alpha) / (before[pair[0]] + alpha * size))
+        for pair in pairs(held)
+    ]
+    line = built["bigram_line"](rows, held, tokenizer, alpha)
+    assert line == pytest.approx(sum(costs) / len(costs))
+
+
+def test_a_table_of_frequencies_is_a_logit_that_never_changes(built, data):
+    """The unigram line is the package's loss of constant logits."""
+    tokenizer, rows = data
+    line = built["unigram_line"](rows, rows, tokenizer)
+    after = built["transitions"](rows, tokenizer)[1]
+    counts = torch.bincount(after, minlength=tokenizer.vocab_size).double() + 0.01
+    logits = counts.log().expand(1, len(after), -1)
+    assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
+    shuffled = [random.Random(0).sample(row, len(row)) for row in rows]
+    assert built["unigram_line"](rows, shuffled, tokenizer) == pytest.approx(line)
+
+
+def test_the_trigram_line_lies_between_bigram_and_floor(built):
+    texts = load_texts("stories", limit=4000)
+    tokenizer = train_words(texts)
+    held = [story(10**9 + i) for i in range(60)]
+    rows = tokenizer.encode_batch(texts), tokenizer.encode_batch(s.text for s in held)
+    floor = sum(sum(s.floor) for s in held) / sum(len(s.tokens) for s in held)
+    line = trigram_line(*rows, tokenizer)
+    assert 3 * floor < line < 0.7 * built["bigram_line"](*rows, tokenizer)
+
+
+def test_the_perplexity_of_a_reader_without_an_idea_is_the_number_of_tokens():
+    labels = torch.tensor([[3, 0, -100]])
+    assert perplexity(torch.zeros(1, 3, 7), labels) == pytest.approx(7)
+    logits = torch.tensor([[[0.0, log(3)], [0.0, log(9)]]])
+    mean = (log(4 / 3) + log(10 / 9)) / 2
+    assert perplexity(logits, torch.ones(1, 2).long()) == pytest.approx(exp(mean))

@@ -1,151 +1,144 @@
-"""What notebook 14 measures is what it says: heads taken out, and scores of maps."""
+"""The chooser and the cache that notebook 14 builds are the package's."""
 
 import json
-import math
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
-from course_utils.attention import MultiHeadAttention, split_heads
-from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
-from course_utils.exercises.ablated import ablated
-from course_utils.exercises.induction import induction
-from course_utils.exercises.inside import entropy, look_back
+from course_utils.attention import LayerCache, attend
+from course_utils.config import LlamaConfig
+from course_utils.decoding import CachedStep, next_token_probabilities, sample
+from course_utils.exercises.cached import cached_step, keys_computed
+from course_utils.exercises.generation import min_p_probabilities
 from course_utils.masks import causal_mask
-from course_utils.models import EncoderDecoder, LlamaLM
-from course_utils.recording import record
+from course_utils.models import LlamaLM
+from course_utils.positions import rotary_table, rotate
 
-NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "14_looking_inside.ipynb"
-BATCH, LENGTH, HEADS, WIDTH, VOCABULARY = 2, 7, 3, 24, 11
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "14_generation.ipynb"
+BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
+DEFINED = (
+    "def next_token_chances(",
+    "def write(",
+    "class Memory:",
+    "class CachedTeller:",
+    "class Colleague(",
+)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def built():
-    """The functions that the notebook's own cells define, by name."""
+    """What the notebook's own cells define, each cell without the run below it."""
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names = {"torch": torch, "contextmanager": contextmanager}
-    names |= {"split_heads": split_heads, "causal_mask": causal_mask}
-    for cell in cells:
-        for part in "".join(cell["source"]).split("\n\n\n"):
-            if cell["cell_type"] == "code" and part.startswith(("def ", "@")):
-                exec(part, names)
+    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    names = {"torch": torch}
+    for start in DEFINED:
+        (source,) = (code for code in codes if code.startswith(start))
+        exec(source.split("\n\n\n")[0], names)
     return names
 
 
-def attention():
+@pytest.fixture
+def model():
     torch.manual_seed(0)
-    layer = MultiHeadAttention(WIDTH, HEADS).double()
-    return layer, torch.randn(BATCH, LENGTH, WIDTH, dtype=torch.float64)
-
-
-def test_heads_add_up(built):
-    layer, x = attention()
-    whole, bias = layer(x), layer.to_output.bias
-    alone = []
-    for head in range(HEADS):
-        with built["without"](layer, [h for h in range(HEADS) if h != head]):
-            alone.append(layer(x) - bias)
-    torch.testing.assert_close(sum(alone) + bias, whole)
-
-
-def test_removing_equals_weights_of_zero_in_the_output_projection(built):
-    layer, x = attention()
-    with built["without"](layer, [1]):
-        silent = layer(x)
-    width = WIDTH // HEADS
-    layer.to_output.weight.data[:, width : 2 * width] = 0
-    torch.testing.assert_close(silent, layer(x))
-
-
-def test_the_exercise_removes_what_the_hook_removes(built):
-    layer, x = attention()
-    with record(layer) as seen:
-        layer(x)
-    by_hand = ablated(seen["attend"], layer.to_output, 1)
-    with built["without"](layer, [1]):
-        torch.testing.assert_close(by_hand, layer(x))
-
-
-def test_nothing_removed_and_everything_put_back(built):
-    layer, x = attention()
-    whole = layer(x)
-    with built["without"](layer, []):
-        assert torch.equal(layer(x), whole)
-    with pytest.raises(RuntimeError), built["without"](layer, [0, 1, 2]):
-        torch.testing.assert_close(layer(x), layer.to_output.bias.expand_as(x))
-        raise RuntimeError
-    assert torch.equal(layer(x), whole)
-
-
-def test_a_removed_head_is_removed_while_recording_too(built):
     model = LlamaLM(
         LlamaConfig(
-            vocab_size=VOCABULARY, d_model=WIDTH, num_heads=HEADS, num_layers=2, d_ff=16
+            vocab_size=VOCAB,
+            d_model=24,
+            num_heads=4,
+            num_kv_heads=2,
+            num_layers=3,
+            d_ff=40,
+            max_length=20,
         )
     ).double()
-    ids = torch.randint(VOCABULARY, (BATCH, LENGTH))
-    with built["without"](model.blocks[1].attention, [0, 2]):
-        silent = model(ids)
-        with record(model) as seen:
-            torch.testing.assert_close(model(ids), silent)
-    assert not torch.allclose(model(ids), silent)
-    assert seen.weights()["blocks.1.attention"].shape[1] == HEADS
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return model.eval().requires_grad_(False)
 
 
-def test_entropy_and_distance_of_known_rows(built):
-    even = torch.full((BATCH, LENGTH, 5), 1 / 5)
-    found = built["entropy"](even)
-    torch.testing.assert_close(found, torch.full((BATCH, LENGTH), math.log(5)))
-    one = torch.zeros(LENGTH, 5)
-    one[:, 2] = 1
-    assert not built["entropy"](one).any()
-    assert built["distance"](one).tolist() == [2, 1, 0, 1, 2, 3, 4]
+@pytest.fixture
+def prompt():
+    return torch.randint(4, VOCAB, (BATCH, PROMPT))
 
 
-def test_induction_is_the_token_after_the_earlier_one(built):
-    ids, labels = built["repeated"](3, BATCH, half=LENGTH)
-    assert ids.shape == labels.shape == (BATCH, 2 * LENGTH - 1)
-    assert (labels[:, : LENGTH - 1] == -100).all()
-    assert torch.equal(labels[:, LENGTH - 1 :], ids[:, :LENGTH])
-    perfect = torch.zeros(BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1)
-    for row in range(BATCH):
-        for q in range(LENGTH, 2 * LENGTH - 1):
-            earlier = ids[row, :q].tolist().index(ids[row, q].item())
-            perfect[row, 1, q, earlier + 1] = 1
-    scores = built["induction_score"](perfect, LENGTH)
-    assert scores.tolist() == [0, 1, 0]
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("top_k", [None, 1, 7])
+@pytest.mark.parametrize("top_p", [None, 0.05, 0.6, 0.95])
+def test_the_chances_are_the_packages(built, temperature, top_k, top_p):
+    torch.manual_seed(0)
+    scores = 3 * torch.randn(BATCH, VOCAB, dtype=torch.float64)
+    setting = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    ours = built["next_token_chances"](scores, **setting)
+    torch.testing.assert_close(ours, next_token_probabilities(scores, **setting))
 
 
-def test_the_scores_of_the_exercises_are_those_of_the_notebook(built):
-    ids, _ = built["repeated"](3, BATCH, half=LENGTH)
-    shape = BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1
-    weights = torch.rand(shape).tril()
-    theirs = built["induction_score"](weights, LENGTH)
-    torch.testing.assert_close(induction(weights, ids), theirs)
-    torch.testing.assert_close(entropy(weights), built["entropy"](weights))
-    below = torch.zeros(shape)
-    below[:, 2, range(1, shape[2]), range(shape[2] - 1)] = 1
-    assert look_back(below).tolist() == [0, 0, 1]
+def test_the_memory_is_the_packages_layer_cache(built):
+    ours, theirs = built["Memory"](), LayerCache()
+    for new in (3, 1, 2):
+        keys, values = torch.randn(2, BATCH, 4, new, 5)
+        for mine, other in zip(
+            ours.append(keys, values), theirs.append(keys, values), strict=True
+        ):
+            torch.testing.assert_close(mine, other)
 
 
-def test_the_colleague_forgets_the_mask_and_the_cure_is_the_recording(built):
-    stack = StackConfig(d_model=WIDTH, num_heads=HEADS, num_layers=1, d_ff=16)
-    model = EncoderDecoder(
-        EncoderDecoderConfig(
-            source_vocab_size=VOCABULARY,
-            target_vocab_size=VOCABULARY,
-            encoder=stack,
-            decoder=stack,
-        )
+def test_the_cached_teller_is_the_packages_cached_step(built, model, prompt):
+    built["Memory"] = LayerCache  # the model's signature asks for this class
+    ours, theirs = built["CachedTeller"](model), CachedStep(model)
+    wrong = built["Colleague"](model)
+    ids = torch.randint(4, VOCAB, (BATCH, PROMPT + NEW))
+    for end in (PROMPT, PROMPT + 1, PROMPT + 4, PROMPT + NEW):
+        torch.testing.assert_close(ours(ids[:, :end]), theirs(ids[:, :end]))
+        right = torch.allclose(wrong(ids[:, :end]), model(ids[:, :end])[:, -1])
+        assert right == (end == PROMPT)
+
+
+def test_the_loop_writes_what_sample_writes(built, model, prompt):
+    setting = {"temperature": 0.8, "top_k": 20, "top_p": 0.9}
+    ours = built["write"](CachedStep(model), prompt, NEW, seed=5, **setting)
+    dice = torch.Generator().manual_seed(5)
+    theirs = sample(CachedStep(model), prompt, NEW, generator=dice, **setting)
+    assert torch.equal(ours, theirs)
+
+
+def test_the_loop_stops_behind_the_end(built):
+    ids = built["write"](
+        lambda ids: torch.eye(VOCAB)[[STOP]] * 99, torch.ones(1, 1).long(), 5, stop_id=2
     )
-    ids = torch.randint(1, VOCABULARY, (2, 1, LENGTH))
-    with record(model) as seen:
-        model(*ids)
-    layer, read = model.blocks[0].attention, seen["blocks.0.attention_residual.norm"]
-    true = seen.weights()["blocks.0.attention"][0]
-    torch.testing.assert_close(built["cured_maps"](layer, read), true)
-    hers = built["colleagues_maps"](layer, read)
-    torch.testing.assert_close(hers.sum(-1), torch.ones(HEADS, LENGTH))
-    assert (hers.triu(1).sum(dim=(1, 2)) > 0).all() and not true.triu(1).any()
+    assert ids.tolist() == [[1, STOP]]
+
+
+def test_steps_with_a_cache_are_one_pass_under_a_causal_mask():
+    queries, keys, values = torch.randn(3, BATCH, 4, NEW, 6)
+    table = rotary_table(NEW + 1, 6)
+    rotary = [side[:NEW] for side in table]
+    turned = rotate(queries, *rotary), rotate(keys, *rotary)
+    whole = attend(*turned, values, causal_mask(NEW))
+    kept = keys[:, :, :0], values[:, :, :0]
+    for t in range(NEW):
+        new = (one[:, :, t, None] for one in (queries, keys, values))
+        context, *kept = cached_step(*new, *kept, *table)
+        torch.testing.assert_close(context[:, :, 0], whole[:, :, t])
+    torch.testing.assert_close(tuple(kept), (turned[1], values))
+
+
+def test_what_a_cache_saves_is_what_the_model_reads(model):
+    def read(step):
+        lengths, ids = [], torch.ones(1, 1, dtype=torch.long)
+        hook = model.tokens.register_forward_hook(
+            lambda layer, given, out: lengths.append(out.shape[1])
+        )
+        sample(step, ids, NEW)
+        hook.remove()
+        return sum(lengths)
+
+    found = read(lambda ids: model(ids)[:, -1]), read(CachedStep(model))
+    assert found == keys_computed(NEW)
+
+
+def test_min_p_between_everything_and_the_best():
+    scores = torch.randn(BATCH, VOCAB)
+    torch.testing.assert_close(min_p_probabilities(scores, 1e-9), scores.softmax(-1))
+    best = torch.nn.functional.one_hot(scores.argmax(-1), VOCAB).float()
+    torch.testing.assert_close(min_p_probabilities(scores, 1.0), best)

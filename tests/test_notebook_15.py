@@ -1,219 +1,151 @@
-"""Notebook 15: each broken patient is caught, each mended one is discharged.
+"""What notebook 15 measures is what it says: heads taken out, and scores of maps."""
 
-The cells of the notebook run as they are stored; a repair replaces one line of a
-patient, as a reader would, or writes the line in another way. Bad repairs stay in.
-"""
-
-import ast
-import contextlib
-import io
 import json
-import re
+import math
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
-from course_utils.exercises.checkups import cannot_memorize
+from course_utils.attention import MultiHeadAttention, split_heads
+from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
+from course_utils.exercises.ablated import ablated
+from course_utils.exercises.induction import induction
+from course_utils.exercises.inside import entropy, look_back
+from course_utils.masks import causal_mask
+from course_utils.models import EncoderDecoder, LlamaLM
+from course_utils.recording import record
 
-NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "15_bug_clinic.ipynb"
-
-# case -> (the broken piece, repairs, repairs that do not help)
-REPAIRS = {
-    1: ("diagonal=1", ["diagonal=0"], ["diagonal=-1", "diagonal=2"]),
-    2: (
-        "logits.softmax(dim=-1)",
-        ["logits", "logits.log_softmax(dim=-1)"],
-        ["logits.sigmoid()", "0 * logits"],
-    ),
-    3: (
-        "(losses * counted).mean()",
-        ["losses[counted].mean()", "(losses * counted).sum() / counted.sum()"],
-        ["losses.mean()", "losses[counted].sum()"],
-    ),
-    4: (
-        "scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)",
-        [
-            "scores.masked_fill(~mask, -1e9).softmax(dim=-1).masked_fill(~mask, 0.0)",
-            "scores.masked_fill(~mask, -torch.inf).softmax(dim=-1).nan_to_num()",
-        ],
-        ["scores.masked_fill(~mask, -1e4).softmax(dim=-1)", "scores.softmax(dim=-1)"],
-    ),
-    5: ("self.positions(x)\n", ["x = self.positions(x)\n"], ["x = 2 * x\n"]),
-    6: (
-        "[:, None, :, None]",
-        ["[:, None, None, :]", "[:, None, None]"],
-        ["[:, None, :, None] | real[:, None, None, :]"],
-    ),
-    7: (
-        "(source == PAD)[:, None, None, :]",
-        ["(source != PAD)[:, None, None, :]", "padding_mask(source, PAD)"],
-        ["None", "(source != source)[:, None, None, :]"],
-    ),
-    8: (
-        "*map(WORDS.index, words)]",
-        ["*map(WORDS.index, words), EOS]"],
-        ["EOS, *map(WORDS.index, words)]"],
-    ),
-    9: (
-        "queries.shape[1] * queries.shape[3]",
-        ["queries.shape[3]", "keys.shape[-1]"],
-        ["queries.shape[1]", "1"],
-    ),
-    10: ("8 * head", ["-8 * head", "8 * -head"], ["0 * head", "-head"]),
-    11: (
-        "x = self.attention(",
-        ["x = x + self.attention("],
-        ["x = 2 * self.attention("],
-    ),
-    12: (
-        "            hidden = block(x)\n        return hidden",
-        [
-            "            x = block(x)\n        return x",
-            "            x = hidden = block(x)\n        return hidden",
-        ],
-        ["            hidden = block(x)\n        return x"],
-    ),
-    13: (
-        "[EncoderBlock(SIZES) for _ in range(num_layers)]",
-        [
-            "nn.ModuleList(EncoderBlock(SIZES) for _ in range(num_layers))",
-            "nn.Sequential(*[EncoderBlock(SIZES) for _ in range(num_layers)])",
-        ],
-        ["tuple(EncoderBlock(SIZES) for _ in range(num_layers))"],
-    ),
-    14: (
-        "F.dropout(hidden, p=0.3)",
-        ["F.dropout(hidden, 0.3, self.training)"],
-        ["hidden", "F.dropout(hidden, 0.3, not self.training)"],
-    ),
-    15: (
-        ".tril()",
-        [".tril(diagonal=known)"],
-        ["", ".tril(diagonal=known + 1)"],
-    ),
-    16: (
-        "values.min()",
-        ["values[:, -1:]", "values.amin(dim=-1, keepdim=True)"],
-        ["values.max()", "values[:, :1]"],
-    ),
-}
-
-
-def cells():
-    """Case -> its code cells: patient, perhaps symptom, check; 0: the others."""
-    found, case = {0: []}, 0
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code":
-            found.setdefault(case, []).append(source)
-        elif heading := re.search(r"^## (?:Case (\d+))?", source, re.MULTILINE):
-            case = int(heading[1] or 0)
-    return found
-
-
-def definitions(source):
-    """Imports, functions, classes and CONSTANTS of a cell, without what it runs."""
-    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-    body = [
-        node
-        for node in ast.parse(source).body
-        if isinstance(node, kinds)
-        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper())
-    ]
-    return compile(ast.Module(body, []), NOTEBOOK.name, "exec")
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "15_looking_inside.ipynb"
+BATCH, LENGTH, HEADS, WIDTH, VOCABULARY = 2, 7, 3, 24, 11
 
 
 @pytest.fixture(scope="module")
-def clinic():
-    """case -> (its cells, names as they are before its patient comes)."""
-    before, names, all_cells = torch.get_default_dtype(), {}, cells()
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            for source in all_cells[0][:2]:
-                exec(source, names)
-            exec(definitions(all_cells[0][2]), names)
-        for case in REPAIRS:
-            for source in all_cells[case][:-1]:
-                exec(definitions(source), names)
-        yield all_cells, names
-    finally:
-        torch.set_default_dtype(before)
+def built():
+    """The functions that the notebook's own cells define, by name."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "contextmanager": contextmanager}
+    names |= {"split_heads": split_heads, "causal_mask": causal_mask}
+    for cell in cells:
+        for part in "".join(cell["source"]).split("\n\n\n"):
+            if cell["cell_type"] == "code" and part.startswith(("def ", "@")):
+                exec(part, names)
+    return names
 
 
-def examine(clinic, case, old="", new=""):
-    """What the check prints, and what the instrument reports."""
-    all_cells, names = clinic
-    names, reports, printed = dict(names), [], io.StringIO()
-    entered = names["verdict"]
-
-    def verdict(number, finding, works=True):
-        reports.append((number, finding))
-        entered(number, finding, works)
-
-    names["verdict"] = verdict
-    patient, *symptom, check = all_cells[case]
-    assert patient.count(old) == 1 or not old, patient
-    with contextlib.redirect_stdout(printed):
-        exec(definitions(patient.replace(old, new)), names)
-        exec(definitions("".join(symptom)), names)
-        exec(check, names)
-    [(number, finding)] = reports
-    assert number == case
-    return printed.getvalue().strip(), bool(finding)
+def attention():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(WIDTH, HEADS).double()
+    return layer, torch.randn(BATCH, LENGTH, WIDTH, dtype=torch.float64)
 
 
-def test_there_are_twelve_cases_or_more_and_all_are_tested(clinic):
-    assert sorted(set(clinic[0]) - {0}) == sorted(REPAIRS) and len(REPAIRS) >= 12
+def test_heads_add_up(built):
+    layer, x = attention()
+    whole, bias = layer(x), layer.to_output.bias
+    alone = []
+    for head in range(HEADS):
+        with built["without"](layer, [h for h in range(HEADS) if h != head]):
+            alone.append(layer(x) - bias)
+    torch.testing.assert_close(sum(alone) + bias, whole)
 
 
-@pytest.mark.parametrize("case", REPAIRS)
-def test_the_patient_is_caught(clinic, case):
-    assert examine(clinic, case) == ("not solved yet", True)
+def test_removing_equals_weights_of_zero_in_the_output_projection(built):
+    layer, x = attention()
+    with built["without"](layer, [1]):
+        silent = layer(x)
+    width = WIDTH // HEADS
+    layer.to_output.weight.data[:, width : 2 * width] = 0
+    torch.testing.assert_close(silent, layer(x))
 
 
-@pytest.mark.parametrize(
-    "case, new", [(case, new) for case, (_, good, _) in REPAIRS.items() for new in good]
-)
-def test_a_repair_is_confirmed(clinic, case, new):
-    assert examine(clinic, case, REPAIRS[case][0], new) == ("✓ solved", False)
+def test_the_exercise_removes_what_the_hook_removes(built):
+    layer, x = attention()
+    with record(layer) as seen:
+        layer(x)
+    by_hand = ablated(seen["attend"], layer.to_output, 1)
+    with built["without"](layer, [1]):
+        torch.testing.assert_close(by_hand, layer(x))
 
 
-@pytest.mark.parametrize(
-    "case, new", [(case, new) for case, (*_, bad) in REPAIRS.items() for new in bad]
-)
-def test_a_bad_repair_is_not(clinic, case, new):
-    try:
-        printed, _ = examine(clinic, case, REPAIRS[case][0], new)
-    except ValueError as error:  # an instrument refuses what it cannot compare
-        assert "finite" in str(error)
-    else:
-        assert printed == "not solved yet"
+def test_nothing_removed_and_everything_put_back(built):
+    layer, x = attention()
+    whole = layer(x)
+    with built["without"](layer, []):
+        assert torch.equal(layer(x), whole)
+    with pytest.raises(RuntimeError), built["without"](layer, [0, 1, 2]):
+        torch.testing.assert_close(layer(x), layer.to_output.bias.expand_as(x))
+        raise RuntimeError
+    assert torch.equal(layer(x), whole)
 
 
-def test_every_instrument_of_the_package_has_a_patient():
-    import course_utils.diagnostics as module
-
-    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
-    names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
-    used = "".join(source for parts in cells().values() for source in parts)
-    assert [n for n in names if n[0] != "_" and f"diagnostics.{n}(" not in used] == []
-
-
-def test_the_test_of_memory_tells_the_real_models_apart(clinic):
-    names = dict(clinic[1]) | {"check": lambda name, answer: None}
-    [cell] = [c for c in clinic[0][0] if "def my_cannot_memorize" in c]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(definitions(cell), names)
-        names["my_cannot_memorize"] = cannot_memorize
-        exec(cell.split("\n\n\n")[-1], names)
-    assert printed.getvalue() == "DecoderLM False\nSquashed True\n"
+def test_a_removed_head_is_removed_while_recording_too(built):
+    model = LlamaLM(
+        LlamaConfig(
+            vocab_size=VOCABULARY, d_model=WIDTH, num_heads=HEADS, num_layers=2, d_ff=16
+        )
+    ).double()
+    ids = torch.randint(VOCABULARY, (BATCH, LENGTH))
+    with built["without"](model.blocks[1].attention, [0, 2]):
+        silent = model(ids)
+        with record(model) as seen:
+            torch.testing.assert_close(model(ids), silent)
+    assert not torch.allclose(model(ids), silent)
+    assert seen.weights()["blocks.1.attention"].shape[1] == HEADS
 
 
-def test_the_title_of_a_figure_stays_true_after_the_repair():
-    code = "\n".join(c for case, some in cells().items() if case for c in some)
-    calls = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Call)]
-    drawn = [c for c in calls if ast.unparse(c.func) in ("plots.curves", "plots.bars")]
-    titles = [c.args[-1].value for c in drawn if isinstance(c.args[-1], ast.Constant)]
-    assert len(titles) == 7 and all(title.endswith("?") for title in titles), titles
+def test_entropy_and_distance_of_known_rows(built):
+    even = torch.full((BATCH, LENGTH, 5), 1 / 5)
+    found = built["entropy"](even)
+    torch.testing.assert_close(found, torch.full((BATCH, LENGTH), math.log(5)))
+    one = torch.zeros(LENGTH, 5)
+    one[:, 2] = 1
+    assert not built["entropy"](one).any()
+    assert built["distance"](one).tolist() == [2, 1, 0, 1, 2, 3, 4]
+
+
+def test_induction_is_the_token_after_the_earlier_one(built):
+    ids, labels = built["repeated"](3, BATCH, half=LENGTH)
+    assert ids.shape == labels.shape == (BATCH, 2 * LENGTH - 1)
+    assert (labels[:, : LENGTH - 1] == -100).all()
+    assert torch.equal(labels[:, LENGTH - 1 :], ids[:, :LENGTH])
+    perfect = torch.zeros(BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1)
+    for row in range(BATCH):
+        for q in range(LENGTH, 2 * LENGTH - 1):
+            earlier = ids[row, :q].tolist().index(ids[row, q].item())
+            perfect[row, 1, q, earlier + 1] = 1
+    scores = built["induction_score"](perfect, LENGTH)
+    assert scores.tolist() == [0, 1, 0]
+
+
+def test_the_scores_of_the_exercises_are_those_of_the_notebook(built):
+    ids, _ = built["repeated"](3, BATCH, half=LENGTH)
+    shape = BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1
+    weights = torch.rand(shape).tril()
+    theirs = built["induction_score"](weights, LENGTH)
+    torch.testing.assert_close(induction(weights, ids), theirs)
+    torch.testing.assert_close(entropy(weights), built["entropy"](weights))
+    below = torch.zeros(shape)
+    below[:, 2, range(1, shape[2]), range(shape[2] - 1)] = 1
+    assert look_back(below).tolist() == [0, 0, 1]
+
+
+def test_the_colleague_forgets_the_mask_and_the_cure_is_the_recording(built):
+    stack = StackConfig(d_model=WIDTH, num_heads=HEADS, num_layers=1, d_ff=16)
+    model = EncoderDecoder(
+        EncoderDecoderConfig(
+            source_vocab_size=VOCABULARY,
+            target_vocab_size=VOCABULARY,
+            encoder=stack,
+            decoder=stack,
+        )
+    )
+    ids = torch.randint(1, VOCABULARY, (2, 1, LENGTH))
+    with record(model) as seen:
+        model(*ids)
+    layer, read = model.blocks[0].attention, seen["blocks.0.attention_residual.norm"]
+    true = seen.weights()["blocks.0.attention"][0]
+    torch.testing.assert_close(built["cured_maps"](layer, read), true)
+    hers = built["colleagues_maps"](layer, read)
+    torch.testing.assert_close(hers.sum(-1), torch.ones(HEADS, LENGTH))
+    assert (hers.triu(1).sum(dim=(1, 2)) > 0).all() and not true.triu(1).any()

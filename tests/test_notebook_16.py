@@ -1,100 +1,219 @@
-"""What notebook 16 counts is what the package makes."""
+"""Notebook 16: each broken patient is caught, each mended one is discharged.
 
+The cells of the notebook run as they are stored; a repair replaces one line of a
+patient, as a reader would, or writes the line in another way. Bad repairs stay in.
+"""
+
+import ast
+import contextlib
+import io
 import json
+import re
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.config import LlamaConfig
-from course_utils.data.batches import padded_batches
-from course_utils.exercises.budget import days, flops, parameters
-from course_utils.exercises.scaling import padding_share
-from course_utils.exercises.sharing import bytes_per_process
-from course_utils.models import LlamaLM
-from course_utils.recording import record
+from course_utils.exercises.checkups import cannot_memorize
 
-NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "16_scaling_out.ipynb"
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "16_bug_clinic.ipynb"
+
+# case -> (the broken piece, repairs, repairs that do not help)
+REPAIRS = {
+    1: ("diagonal=1", ["diagonal=0"], ["diagonal=-1", "diagonal=2"]),
+    2: (
+        "logits.softmax(dim=-1)",
+        ["logits", "logits.log_softmax(dim=-1)"],
+        ["logits.sigmoid()", "0 * logits"],
+    ),
+    3: (
+        "(losses * counted).mean()",
+        ["losses[counted].mean()", "(losses * counted).sum() / counted.sum()"],
+        ["losses.mean()", "losses[counted].sum()"],
+    ),
+    4: (
+        "scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)",
+        [
+            "scores.masked_fill(~mask, -1e9).softmax(dim=-1).masked_fill(~mask, 0.0)",
+            "scores.masked_fill(~mask, -torch.inf).softmax(dim=-1).nan_to_num()",
+        ],
+        ["scores.masked_fill(~mask, -1e4).softmax(dim=-1)", "scores.softmax(dim=-1)"],
+    ),
+    5: ("self.positions(x)\n", ["x = self.positions(x)\n"], ["x = 2 * x\n"]),
+    6: (
+        "[:, None, :, None]",
+        ["[:, None, None, :]", "[:, None, None]"],
+        ["[:, None, :, None] | real[:, None, None, :]"],
+    ),
+    7: (
+        "(source == PAD)[:, None, None, :]",
+        ["(source != PAD)[:, None, None, :]", "padding_mask(source, PAD)"],
+        ["None", "(source != source)[:, None, None, :]"],
+    ),
+    8: (
+        "*map(WORDS.index, words)]",
+        ["*map(WORDS.index, words), EOS]"],
+        ["EOS, *map(WORDS.index, words)]"],
+    ),
+    9: (
+        "queries.shape[1] * queries.shape[3]",
+        ["queries.shape[3]", "keys.shape[-1]"],
+        ["queries.shape[1]", "1"],
+    ),
+    10: ("8 * head", ["-8 * head", "8 * -head"], ["0 * head", "-head"]),
+    11: (
+        "x = self.attention(",
+        ["x = x + self.attention("],
+        ["x = 2 * self.attention("],
+    ),
+    12: (
+        "            hidden = block(x)\n        return hidden",
+        [
+            "            x = block(x)\n        return x",
+            "            x = hidden = block(x)\n        return hidden",
+        ],
+        ["            hidden = block(x)\n        return x"],
+    ),
+    13: (
+        "[EncoderBlock(SIZES) for _ in range(num_layers)]",
+        [
+            "nn.ModuleList(EncoderBlock(SIZES) for _ in range(num_layers))",
+            "nn.Sequential(*[EncoderBlock(SIZES) for _ in range(num_layers)])",
+        ],
+        ["tuple(EncoderBlock(SIZES) for _ in range(num_layers))"],
+    ),
+    14: (
+        "F.dropout(hidden, p=0.3)",
+        ["F.dropout(hidden, 0.3, self.training)"],
+        ["hidden", "F.dropout(hidden, 0.3, not self.training)"],
+    ),
+    15: (
+        ".tril()",
+        [".tril(diagonal=known)"],
+        ["", ".tril(diagonal=known + 1)"],
+    ),
+    16: (
+        "values.min()",
+        ["values[:, -1:]", "values.amin(dim=-1, keepdim=True)"],
+        ["values.max()", "values[:, :1]"],
+    ),
+}
 
 
-def define(name):
-    """The function of that name, as the notebook defines it."""
-    names = {"np": np, "LlamaConfig": LlamaConfig}
+def cells():
+    """Case -> its code cells: patient, perhaps symptom, check; 0: the others."""
+    found, case = {0: []}, 0
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and f"def {name}(" in source:
-            start = source.index(f"def {name}(")
-            exec(source[start:].split("\n\n\n")[0], names)
-    return names[name]
+        if cell["cell_type"] == "code":
+            found.setdefault(case, []).append(source)
+        elif heading := re.search(r"^## (?:Case (\d+))?", source, re.MULTILINE):
+            case = int(heading[1] or 0)
+    return found
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_the_count_of_parameters(layers):
-    config = LlamaConfig(
-        vocab_size=31,
-        d_model=24,
-        num_heads=4,
-        num_layers=layers,
-        d_ff=56,
-        max_length=16,
-    )
-    made = sum(weight.numel() for weight in LlamaLM(config).parameters())
-    assert define("count")(config) == made
-
-
-def test_the_bug_is_one_and_the_repair_is_one():
-    sums, lengths = np.array([6.0, 2.0, 5.0, 3.0]), np.array([9, 2, 7, 1])
-    one_process = sums.sum() / lengths.sum()
-    assert abs(define("on_two_ranks")(sums, lengths) - one_process) > 0.1
-    assert define("repaired")(sums, lengths) == pytest.approx(one_process)
-
-
-@pytest.mark.parametrize("length", [8, 24])
-def test_the_operations_are_those_that_the_counter_sees(length):
-    config = LlamaConfig(
-        vocab_size=31, d_model=24, num_heads=4, num_layers=3, d_ff=56, max_length=32
-    )
-    model, ids = LlamaLM(config), torch.randint(31, (2, length))
-    matrices = sum(w.numel() for w in model.parameters() if w.ndim == 2)
-    with record(model), FlopCounterMode(display=False) as counter:
-        model(ids).sum().backward()
-    counted = flops(matrices, config.num_layers, config.d_model, length, 2 * length)
-    assert counter.get_total_flops() == counted
-
-
-def test_the_plan_of_the_notebook_takes_nineteen_days():
-    assert round(days(7e9, 1e12, 64, 1e15, 0.4)) == 19
-    assert round(days(7e9, 1e12, 64, 1e15, 1.0)) == 8
-    kept = [bytes_per_process(7e9, 8, sharded) for sharded in (False, True)]
-    assert kept == [112e9, 14e9]
-
-
-@pytest.mark.parametrize("kv_heads, tied", [(4, True), (2, False), (1, True)])
-def test_the_formula_of_the_exercise_counts_what_is_made(kv_heads, tied):
-    config = LlamaConfig(
-        vocab_size=31,
-        d_model=24,
-        num_heads=4,
-        num_kv_heads=kv_heads,
-        num_layers=2,
-        d_ff=56,
-        max_length=16,
-        tied=tied,
-    )
-    made = sum(weight.numel() for weight in LlamaLM(config).parameters())
-    assert parameters(config) == made
-
-
-def test_the_shares_of_padding_are_those_of_the_batches():
-    lengths = [3, 9, 4, 1, 7]
-    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
-    rows = [[5] * length for length in lengths]
-    labels = [
-        labels for _, labels in padded_batches(rows, batch_size=2, special=special)
+def definitions(source):
+    """Imports, functions, classes and CONSTANTS of a cell, without what it runs."""
+    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
+    body = [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, kinds)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper())
     ]
-    padding = sum((x == -100).sum() for x in labels) / sum(x.numel() for x in labels)
-    # a row of labels is a text and its end
-    assert padding_share([n + 1 for n in lengths], 2) == pytest.approx(padding.item())
+    return compile(ast.Module(body, []), NOTEBOOK.name, "exec")
+
+
+@pytest.fixture(scope="module")
+def clinic():
+    """case -> (its cells, names as they are before its patient comes)."""
+    before, names, all_cells = torch.get_default_dtype(), {}, cells()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            for source in all_cells[0][:2]:
+                exec(source, names)
+            exec(definitions(all_cells[0][2]), names)
+        for case in REPAIRS:
+            for source in all_cells[case][:-1]:
+                exec(definitions(source), names)
+        yield all_cells, names
+    finally:
+        torch.set_default_dtype(before)
+
+
+def examine(clinic, case, old="", new=""):
+    """What the check prints, and what the instrument reports."""
+    all_cells, names = clinic
+    names, reports, printed = dict(names), [], io.StringIO()
+    entered = names["verdict"]
+
+    def verdict(number, finding, works=True):
+        reports.append((number, finding))
+        entered(number, finding, works)
+
+    names["verdict"] = verdict
+    patient, *symptom, check = all_cells[case]
+    assert patient.count(old) == 1 or not old, patient
+    with contextlib.redirect_stdout(printed):
+        exec(definitions(patient.replace(old, new)), names)
+        exec(definitions("".join(symptom)), names)
+        exec(check, names)
+    [(number, finding)] = reports
+    assert number == case
+    return printed.getvalue().strip(), bool(finding)
+
+
+def test_there_are_twelve_cases_or_more_and_all_are_tested(clinic):
+    assert sorted(set(clinic[0]) - {0}) == sorted(REPAIRS) and len(REPAIRS) >= 12
+
+
+@pytest.mark.parametrize("case", REPAIRS)
+def test_the_patient_is_caught(clinic, case):
+    assert examine(clinic, case) == ("not solved yet", True)
+
+
+@pytest.mark.parametrize(
+    "case, new", [(case, new) for case, (_, good, _) in REPAIRS.items() for new in good]
+)
+def test_a_repair_is_confirmed(clinic, case, new):
+    assert examine(clinic, case, REPAIRS[case][0], new) == ("✓ solved", False)
+
+
+@pytest.mark.parametrize(
+    "case, new", [(case, new) for case, (*_, bad) in REPAIRS.items() for new in bad]
+)
+def test_a_bad_repair_is_not(clinic, case, new):
+    try:
+        printed, _ = examine(clinic, case, REPAIRS[case][0], new)
+    except ValueError as error:  # an instrument refuses what it cannot compare
+        assert "finite" in str(error)
+    else:
+        assert printed == "not solved yet"
+
+
+def test_every_instrument_of_the_package_has_a_patient():
+    import course_utils.diagnostics as module
+
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+    used = "".join(source for parts in cells().values() for source in parts)
+    assert [n for n in names if n[0] != "_" and f"diagnostics.{n}(" not in used] == []
+
+
+def test_the_test_of_memory_tells_the_real_models_apart(clinic):
+    names = dict(clinic[1]) | {"check": lambda name, answer: None}
+    [cell] = [c for c in clinic[0][0] if "def my_cannot_memorize" in c]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(definitions(cell), names)
+        names["my_cannot_memorize"] = cannot_memorize
+        exec(cell.split("\n\n\n")[-1], names)
+    assert printed.getvalue() == "DecoderLM False\nSquashed True\n"
+
+
+def test_the_title_of_a_figure_stays_true_after_the_repair():
+    code = "\n".join(c for case, some in cells().items() if case for c in some)
+    calls = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Call)]
+    drawn = [c for c in calls if ast.unparse(c.func) in ("plots.curves", "plots.bars")]
+    titles = [c.args[-1].value for c in drawn if isinstance(c.args[-1], ast.Constant)]
+    assert len(titles) == 7 and all(title.endswith("?") for title in titles), titles

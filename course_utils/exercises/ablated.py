@@ -1,4 +1,4 @@
-"""The exercise of notebook 14 on ablation: a head taken out.
+"""The exercise of notebook 15 on ablation: a head taken out.
 
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 10: heads out of one product, the loss at birth, weights.
+"""Exercises of notebook 11: heads out of one product, the loss at birth, weights.
 
 Knows the shared decoder. Knows nothing of how an answer is run or shown.
 """
@@ -162,7 +162,7 @@ def count_weights(
 ) -> int:
     """Numbers in all matrices of a decoder with learned positions and tied ends.
 
-    Biases and norms, which notebook 10 leaves out, are not matrices.
+    Biases and norms, which notebook 11 leaves out, are not matrices.
     """
     stack = StackConfig(
         d_model=d_model,

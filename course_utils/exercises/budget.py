@@ -1,4 +1,4 @@
-"""Exercises of notebook 16: what a training costs, counted before it runs.
+"""Exercises of notebook 17: what a training costs, counted before it runs.
 
 Knows configs, and AdamW for one step. Knows nothing of how an answer is run or shown.
 """
@@ -65,7 +65,7 @@ PARAMETERS = Exercise(
             "two matrices in the feed-forward network",
             lambda c: parameters(c) - c.num_layers * c.d_model * c.d_ff,
             "In LLaMA's feed-forward network one matrix is a gate. Count again.",
-            "Widen, gate, narrow (notebook 11).",
+            "Widen, gate, narrow (notebook 12).",
         ),
         Mistake(
             "no norms",

@@ -1,4 +1,4 @@
-"""Exercises of notebook 09: what a byte of text costs, in tokens and in bits.
+"""Exercises of notebook 10: what a byte of text costs, in tokens and in bits.
 
 Knows the package's bits per byte. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 13: one step with a cache, and what it saves.
+"""Exercises of notebook 14: one step with a cache, and what it saves.
 
 Knows the shared attention and rotation. Knows nothing of how an answer is run or shown.
 """

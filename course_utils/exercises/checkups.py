@@ -1,4 +1,4 @@
-"""Exercises of notebook 15: what trains, what learns, and what chance does to a test.
+"""Exercises of notebook 16: what trains, what learns, and what chance does to a test.
 
 Knows `diagnostics` and toys to try it on. Knows nothing of how an answer is run or
 shown.

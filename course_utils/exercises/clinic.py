@@ -1,4 +1,4 @@
-"""Exercises of notebook 15: three instruments that change one thing and watch another.
+"""Exercises of notebook 16: three instruments that change one thing and watch another.
 
 Knows `diagnostics`, and toy models to try them on. Knows nothing of how an answer is
 run or shown.

@@ -1,4 +1,4 @@
-"""An exercise of notebook 09: apply the merges, in the order of learning.
+"""An exercise of notebook 10: apply the merges, in the order of learning.
 
 Knows the package's byte pairs. Knows nothing of how an answer is run or shown.
 """

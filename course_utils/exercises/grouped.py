@@ -1,4 +1,4 @@
-"""Exercises of notebook 11: keys that are lent, their cache, a verdict on seeds.
+"""Exercises of notebook 12: keys that are lent, their cache, a verdict on seeds.
 
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 14: what came after this token the last time?
+"""Exercises of notebook 15: what came after this token the last time?
 
 Knows weights and ids. Knows nothing of how an answer is run or shown.
 """

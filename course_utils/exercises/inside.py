@@ -1,4 +1,4 @@
-"""Exercises of notebook 14: two numbers for a map.
+"""Exercises of notebook 15: two numbers for a map.
 
 Knows weights. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 11: a norm, a gate, a fair width.
+"""Exercises of notebook 12: a norm, a gate, a fair width.
 
 Knows the shared layers. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 10: the loss on the next token, whole and by position.
+"""Exercises of notebook 11: the loss on the next token, whole and by position.
 
 Knows the shared loss. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""The exercise of notebook 13 on top-p, the nucleus of a distribution.
+"""The exercise of notebook 14 on top-p, the nucleus of a distribution.
 
 Knows the shared chooser. Knows nothing of how an answer is run or shown.
 """

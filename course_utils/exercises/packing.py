@@ -1,4 +1,4 @@
-"""An exercise of notebook 12: a stream of stories, cut into rows.
+"""An exercise of notebook 13: a stream of stories, cut into rows.
 
 Knows the shared batches. Knows nothing of how an answer is run or shown.
 """

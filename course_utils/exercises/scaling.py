@@ -1,4 +1,4 @@
-"""Exercises of notebook 16: a power law read both ways, and what padding costs.
+"""Exercises of notebook 17: a power law read both ways, and what padding costs.
 
 Knows nothing of models or of how an answer is run or shown.
 """

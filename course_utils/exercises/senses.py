@@ -1,4 +1,4 @@
-"""Exercises of notebook 08: pick a word, average the real ones, find the clue.
+"""Exercises of notebook 09: pick a word, average the real ones, find the clue.
 
 Knows the shared classifier. Knows nothing of how an answer is run or shown.
 """

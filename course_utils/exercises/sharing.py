@@ -1,4 +1,4 @@
-"""Exercises of notebook 16: what each of several processes reads and keeps.
+"""Exercises of notebook 17: what each of several processes reads and keeps.
 
 Knows the shared `Processes`. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""An exercise of notebook 12: one step of training after the other.
+"""An exercise of notebook 13: one step of training after the other.
 
 Knows the shared loss. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 12: how surprised is a reader?
+"""Exercises of notebook 13: how surprised is a reader?
 
 Knows the shared loss. Knows nothing of how an answer is run or shown.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 09: count the pairs, join one.
+"""Exercises of notebook 10: count the pairs, join one.
 
 Knows the package's byte pairs. Knows nothing of how an answer is run or shown.
 """

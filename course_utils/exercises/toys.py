@@ -1,4 +1,4 @@
-"""Toy models for the instruments of notebook 15: each is one table and one fault.
+"""Toy models for the instruments of notebook 16: each is one table and one fault.
 
 Knows tensors. Knows nothing of exercises.
 """

@@ -1,4 +1,4 @@
-"""Exercises of notebook 07: a step of a beam, and its last choice.
+"""Exercises of notebook 08: a step of a beam, and its last choice.
 
 Knows the shared rule of lengths. Knows nothing of how an answer is run or shown.
 """

@@ -532,7 +532,7 @@ CALLS = {
     "session.solution('attention')": "ValueError unknown 'attention' attention.",
     "session.solution(['attention.weights'])": "TypeError name str list",
     "session.find('x' * 500)": "ValueError unknown exercise",
-    "session.progress('99')": "ValueError notebook 01 16 '99'",
+    "session.progress('99')": "ValueError notebook 01 17 '99'",
     "session.progress(13)": "ValueError notebook string 13 (int)",
     "session.progress(['01'])": "ValueError notebook string list",
     "session.progress('')": "ValueError notebook ''",

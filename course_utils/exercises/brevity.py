@@ -1,0 +1,72 @@
+"""An exercise of notebook 08: a price of brevity.
+
+Knows one formula. Knows nothing of how an answer is run or shown.
+"""
+
+import math
+
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def brevity(lengths: list[int], reference_lengths: list[int]) -> float:
+    """BLEU's brevity penalty (Papineni et al. 2002, section 2.2.2)."""
+    return min(1.0, math.exp(1 - sum(reference_lengths) / sum(lengths)))
+
+
+BREVITY = Exercise(
+    "translation.bleu_brevity",
+    "Gives BLEU's first factor, a number, from the lengths of all outputs and of their "
+    "references, two lists. It stops those who write only what they are sure of.",
+    ("lengths", "reference_lengths"),
+    brevity,
+    lambda generator: [
+        ([4, 9, 3], [6, 8, 7]),
+        ([8, 7], [5, 9]),
+        ([12, 3, 5], [10, 9, 4]),
+    ],
+    (
+        Mistake(
+            "outputs and references exchanged",
+            lambda c, r: brevity(r, c),
+            "Short outputs go free and long ones pay.",
+            "Which of r and c belongs to the output?",
+        ),
+        Mistake(
+            "long outputs are rewarded",
+            lambda c, r: math.exp(1 - sum(r) / sum(c)),
+            "An output that is too long gets a factor above 1.",
+            "How large may the factor be at most?",
+        ),
+        Mistake(
+            "long outputs pay too",
+            lambda c, r: math.exp(-abs(1 - sum(r) / sum(c))),
+            "Those who say too much pay here as well. Their n-grams are punished "
+            "already, by the shares p.",
+            "The formula has a min in it.",
+        ),
+        Mistake(
+            "a plain ratio",
+            lambda c, r: min(1.0, sum(c) / sum(r)),
+            "The right direction, another curve.",
+            "An exponential is missing.",
+        ),
+        Mistake(
+            "a mean of sentences",
+            lambda c, r: (
+                sum(brevity([a], [b]) for a, b in zip(c, r, strict=True)) / len(c)
+            ),
+            "One long output cannot make up for a short one in your version.",
+            "BLEU belongs to a whole corpus: add up the lengths first.",
+        ),
+        Mistake(
+            "the first sentence only",
+            lambda c, r: brevity(c[:1], r[:1]),
+            "You looked at a single sentence of several.",
+            "BLEU belongs to a whole corpus.",
+        ),
+    ),
+    "Two sums, one division, one exponential, one min.",
+)
+
+
+EXERCISES = (BREVITY,)

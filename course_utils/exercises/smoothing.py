@@ -1,0 +1,68 @@
+"""An exercise of notebook 07: a softer target.
+
+Knows one formula. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def smoothed(right: int, vocab_size: int, epsilon: float) -> Tensor:
+    """The smoothed target distribution "v"."""
+    hard = F.one_hot(torch.tensor(right), vocab_size)
+    return (1 - epsilon) * hard + epsilon / vocab_size
+
+
+def _spread(right, vocab_size, at_right, elsewhere):
+    target = torch.full((vocab_size,), float(elsewhere))
+    target[right] = at_right
+    return target
+
+
+SMOOTHED = Exercise(
+    "translation.smoothed",
+    "Gives the smoothed target, a vector “v”, from the id of the right token, "
+    "vocab_size and epsilon. It is what keeps the scores from growing without end.",
+    ("right", "vocab_size", "epsilon"),
+    smoothed,
+    lambda generator: [(3, 7, 0.1), (0, 5, 0.3), (4, 11, 0.2)],
+    (
+        Mistake(
+            "the right token gets no crumb",
+            lambda r, v, e: _spread(r, v, 1 - e, e / v),
+            "It adds up to a little less than 1.",
+            "The crumbs go to *all* tokens. Is the right one among them?",
+        ),
+        Mistake(
+            "shared by the others only",
+            lambda r, v, e: _spread(r, v, 1 - e, e / (v - 1)),
+            "It adds up to 1, but you cut the crumbs into v − 1 pieces.",
+            "In the formula everyone gets one, the right token too.",
+        ),
+        Mistake(
+            "epsilon for everyone",
+            lambda r, v, e: _spread(r, v, 1 - e, e),
+            "Each wrong token gets all of epsilon: too much by far.",
+            "Epsilon is *shared* by the vocabulary.",
+        ),
+        Mistake(
+            "nothing is taken away",
+            lambda r, v, e: _spread(r, v, 1 + e / v, e / v),
+            "Crumbs for all, but nobody paid for them: it adds up to more than 1.",
+            "From whom is epsilon taken?",
+        ),
+        Mistake(
+            "the hard target",
+            lambda r, v, e: _spread(r, v, 1.0, 0.0),
+            "That is the target without any smoothing.",
+            "With epsilon 0 you would be right.",
+        ),
+    ),
+    "Fill a vector with the crumb. Then think about one entry.",
+)
+
+
+EXERCISES = (SMOOTHED,)
