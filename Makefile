@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-IN_SILENCE := $(RUN) tests/notebook_environment.py $(RUN)
+IN_SILENCE := $(RUN) tests/support/notebook_environment.py $(RUN)
 
 # The stamp names what was set up and where; it is written only after success.
 KEY := $(shell (pwd; cat requirements.txt pyproject.toml) | cksum | cut -d ' ' -f 1)
@@ -32,7 +32,7 @@ test-all: $(READY)  ## the same and the long tests
 	@$(RUN) -m pytest -m "long or not long"
 
 test-worlds: $(READY)  ## the notebooks that load real data, on the worlds instead
-	@COURSE_DATA=worlds $(RUN) -m pytest --real-data-only tests/test_notebooks.py notebooks
+	@COURSE_DATA=worlds $(RUN) -m pytest --real-data-only tests/notebooks/test_notebooks.py notebooks
 
 refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
 	@$(IN_SILENCE) -m course_utils.workshop refresh $(NB)

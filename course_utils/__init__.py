@@ -1,0 +1,1 @@
+"""What the notebooks of the course share: layers, models, training, looking."""

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from course_utils.attention import GroupedQueryAttention, LayerCache, MultiHeadAttention
 from course_utils.config import LlamaConfig, StackConfig
-from course_utils.feedforward import FeedForward, RMSNorm, SwiGLU
+from course_utils.feedforward import FeedForward, SwiGLU
+from course_utils.norms import RMSNorm
 from course_utils.shapes import (
     check_choice,
     check_positive,

@@ -235,6 +235,7 @@ class CachedStep:
 
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
+        """Scores of the token after each row; only new positions are computed."""
         check_ids(ids, None)
         known = 0 if self.seen is None else self.seen.shape[1]
         changed = self._changed(ids, known)
@@ -283,6 +284,7 @@ class TranslationStep:
 
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
+        """Scores of the token after each row of the target."""
         check_ids(ids, None)
         times, rest = divmod(len(ids), len(self.source))
         if rest or not times:

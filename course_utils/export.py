@@ -23,7 +23,7 @@ from course_utils.shapes import (
     check_type,
     shown,
 )
-from course_utils.tokenizer import Tokenizer
+from course_utils.text.tokenizer import Tokenizer
 
 SETTINGS = {  # theirs -> ours
     "vocab_size": "vocab_size",

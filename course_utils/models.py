@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from course_utils import config as configs
 from course_utils.attention import KeyValueCache, LayerCache
 from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
-from course_utils.feedforward import RMSNorm
 from course_utils.masks import causal_mask, combine_masks, padding_mask
+from course_utils.norms import RMSNorm
 from course_utils.positions import RotaryPositions, make_positions
 from course_utils.shapes import (
     check_bounds,

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from course_utils import config as configs
-from course_utils import models, training
+from course_utils import models
 from course_utils.data.batches import (
     labelled_batches,
     packed_batches,
@@ -25,10 +25,11 @@ from course_utils.data.batches import (
     pair_batches,
 )
 from course_utils.data.hub import load_pairs, load_texts
-from course_utils.data.senses import labels, usage
+from course_utils.data.worlds.senses import labels, usage
 from course_utils.shapes import check_integer, check_positive, check_type, shown
-from course_utils.tokenizer import Tokenizer, train_bpe, train_words
-from course_utils.training import class_loss, next_token_loss, translation_loss
+from course_utils.text.tokenizer import Tokenizer, train_bpe, train_words
+from course_utils.training.loop import History, train
+from course_utils.training.losses import class_loss, next_token_loss, translation_loss
 
 FOLDER = Path(__file__).parent / "weights"
 CONFIG = "config.json"
@@ -53,18 +54,18 @@ class Recipe:
     config: configs.TrainConfig
     loss: Callable = next_token_loss
 
-    def run(self, checkpoints: str | Path | None = None, **watch) -> training.History:
+    def run(self, checkpoints: str | Path | None = None, **watch) -> History:
         """Train the model and return the history of the run.
 
         checkpoints: a folder for the state of the run, written every 200 steps; a run
-        that was stopped continues from it. watch: arguments of `training.train`, such
-        as evaluate and evaluate_every. Raises as `training.train`.
+        that was stopped continues from it. watch: arguments of `train`, such
+        as evaluate and evaluate_every. Raises as `train`.
         """
         config = self.config
         if checkpoints is not None:
             config = replace(config, checkpoint_every=200)
             watch["checkpoints"] = checkpoints
-        return training.train(self.model, self.batches, config, loss=self.loss, **watch)
+        return train(self.model, self.batches, config, loss=self.loss, **watch)
 
 
 def _muon(

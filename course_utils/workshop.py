@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+# JupyterLab asks nothing that a learner cannot answer: no news, no update to decide on.
+QUIET_LAB = [f"--LabApp.app_settings_dir={Path(__file__).with_name('lab_settings')}"]
 CELL_TIMEOUT = int(600 * float(os.environ.get("COURSE_PATIENCE", "1")))  # seconds
 
 
@@ -160,7 +162,7 @@ def lab_command(environ: dict[str, str], contained: bool) -> list[str]:
     on all interfaces, protected by its token.
     """
     command = [sys.executable, "-m", "jupyterlab", "work/00_start_here.ipynb"]
-    command += ["--allow-root", "--ServerApp.port_retries=200"]
+    command += ["--allow-root", "--ServerApp.port_retries=200", *QUIET_LAB]
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     has_screen = sys.platform != "linux" or any(environ.get(name) for name in screens)
     if contained or not has_screen or "SSH_CONNECTION" in environ:
@@ -178,6 +180,9 @@ def open_lab(root: Path = ROOT) -> int:
     if "--no-browser" in command:
         print("Open the address below in a browser; it contains the password.")
         print("Over SSH first forward its port: ssh -L PORT:localhost:PORT HOST")
+    if contained:
+        print("This is a container, so JupyterLab listens on all of its addresses: you")
+        print("can reach it from outside. So can others, but they need the password.")
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
         return subprocess.run(command, cwd=root, check=False).returncode

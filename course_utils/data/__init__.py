@@ -1,0 +1,1 @@
+"""From files, the hub and generated languages to batches."""

@@ -100,6 +100,7 @@ class PackedBatches:
         self._drawn = (-1, torch.empty(0, dtype=torch.int64))
 
     def __call__(self, step: int) -> Language:
+        """The batch of this step (from 0). Raises unless step is an integer >= 0."""
         check_integer(0, step=step)
         epoch, place = divmod(int(step), self.steps_per_epoch)
         first = place * self.batch_size
@@ -165,6 +166,7 @@ class RowBatches:
         self._drawn = (-1, np.empty((0, 0), dtype=np.int64))
 
     def __call__(self, step: int) -> tuple[Tensor, ...]:
+        """The batch of this step (from 0). Raises unless step is an integer >= 0."""
         check_integer(0, step=step)
         epoch, place = divmod(int(step), self.steps_per_epoch)
         return self._rows(self._dealt(epoch)[place].tolist())

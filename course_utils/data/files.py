@@ -16,9 +16,10 @@ from course_utils.shapes import check_text, check_type, shown
 STORY_END = "<|endoftext|>"
 SUFFIXES = (".txt", ".jsonl", ".parquet", ".tsv")
 # A string with one of these endings names a file as well, of a type that is not read.
-OTHER_SUFFIXES = tuple(
-    ".arrow .csv .doc .docx .gz .htm .html .ipynb .json .log .md .npy .npz .pdf "
-    ".pickle .pkl .pt .rtf .tar .xls .xlsx .xml .yaml .yml .zip".split()
+OTHER_SUFFIXES = (
+    *(".arrow", ".csv", ".doc", ".docx", ".gz", ".htm", ".html", ".ipynb", ".json"),
+    *(".log", ".md", ".npy", ".npz", ".pdf", ".pickle", ".pkl", ".pt", ".rtf", ".tar"),
+    *(".xls", ".xlsx", ".xml", ".yaml", ".yml", ".zip"),
 )
 # The names of the two sides of a pair, in the order in which they are looked for.
 PAIR_COLUMNS = [
@@ -27,15 +28,18 @@ PAIR_COLUMNS = [
     ("en", "es"),
     ("en", "vi"),
 ]
-LANGUAGES = set(
-    "english spanish vietnamese russian french german italian portuguese ukrainian "
-    "polish turkish arabic hindi chinese japanese korean "
-    "en es vi ru fr de pt uk zh ja ko".split()
-)
+LANGUAGES = {
+    *("english", "spanish", "vietnamese", "russian", "french", "german", "italian"),
+    *("portuguese", "ukrainian", "polish", "turkish", "arabic", "hindi", "chinese"),
+    *("japanese", "korean"),
+    *("en", "es", "vi", "ru", "fr", "de", "pt", "uk", "zh", "ja", "ko"),
+}
 # A first line of a .tsv file is a header if two of its cells are among these.
-HEADER_NAMES = LANGUAGES | set(
-    "source target non_english text sentence label id idx index".split()
-)
+HEADER_NAMES = {
+    *LANGUAGES,
+    *("source", "target", "non_english", "text", "sentence", "label"),
+    *("id", "idx", "index"),
+}
 
 Row = tuple[str, Any]  # the place of a row ("line 7"), and the row
 

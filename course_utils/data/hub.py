@@ -5,7 +5,6 @@ Knows nothing of batches or models. A function returns the data that were asked 
 raises; it never returns other data instead.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -46,7 +45,7 @@ def load_texts(
     limit = _checked_limit(source, split, limit)
     shapes.check_text(column=column)
     if source == "stories":
-        from course_utils.data.stories import story
+        from course_utils.data.worlds.stories import story
 
         if column != "text":
             raise ValueError(f"column={column!r} was given, but worlds have no columns")
@@ -75,7 +74,7 @@ def load_pairs(
     """
     limit = _checked_limit(source, split, limit)
     if source == "phrases":
-        from course_utils.data.phrases import pair
+        from course_utils.data.worlds.phrases import pair
 
         drawn = [pair(index, split) for index in range(_needed(limit, source))]
         return [(one.source, one.target) for one in drawn]
@@ -98,7 +97,7 @@ def load_labelled(
     """
     limit = _checked_limit(source, split, limit)
     if source == "senses":
-        from course_utils.data.senses import labels, usage
+        from course_utils.data.worlds.senses import labels, usage
 
         drawn = [usage(index, split) for index in range(_needed(limit, source))]
         return [(one.text, labels()[one.label]) for one in drawn]
@@ -135,21 +134,6 @@ def load_tokenizer(name: Source) -> Any:
         )
     with hub_library("models", name) as (transformers, _):
         return transformers.AutoTokenizer.from_pretrained(name)
-
-
-def held_out(sentence: str, share: float = 0.02) -> bool:
-    """Whether a sentence belongs to the held-out share, decided by a hash of it.
-
-    A pure function of the sentence: all translations of one sentence are held out
-    together. Upper case and white space make no difference.
-    Raises TypeError for a sentence that is not a str, ValueError unless 0 < share < 1.
-    """
-    shapes.check_type(str, sentence=sentence)
-    shapes.check_greater(0, share=share)
-    shapes.check_rate(share=share)
-    words = " ".join(sentence.casefold().split())
-    digest = hashlib.sha256(words.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") < share * 2**64
 
 
 # --- checks --------------------------------------------------------------------------

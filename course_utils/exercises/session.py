@@ -7,79 +7,14 @@ import difflib
 import inspect
 from typing import Any
 
-from course_utils.exercises import (
-    ablated,
-    attention,
-    backbone,
-    blocks,
-    brevity,
-    budget,
-    bytewise,
-    cached,
-    checkups,
-    clinic,
-    cosine,
-    distances,
-    encoding,
-    generation,
-    grouped,
-    heads,
-    induction,
-    inside,
-    llama,
-    looking_back,
-    masked,
-    masks,
-    next_token,
-    norms,
-    nucleus,
-    packing,
-    positions,
-    recurrent,
-    scaling,
-    senses,
-    sharing,
-    silent,
-    smoothing,
-    stacks,
-    stepping,
-    surprise,
-    tokens,
-    training,
-    translating,
-    translation,
-    turning,
-)
+from course_utils.exercises.banks import find_banks
 from course_utils.exercises.checking import examine
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.report import Report
 from course_utils.shapes import check_type, shown
 
-BANKS = {
-    "01": (attention, cosine),
-    "02": (heads,),
-    "03": (masks, masked),
-    "04": (positions, turning, distances),
-    "05": (norms, blocks, stacks, silent),
-    "06": (recurrent, looking_back),
-    "07": (translation, smoothing),
-    "08": (translating, brevity),
-    "09": (senses,),
-    "10": (tokens, encoding, bytewise),
-    "11": (backbone, next_token),
-    "12": (llama, grouped),
-    "13": (surprise, packing, stepping, training),
-    "14": (generation, nucleus, cached),
-    "15": (inside, ablated, induction),
-    "16": (clinic, checkups),
-    "17": (budget, scaling, sharing),
-}
-BANK = {
-    exercise.name: exercise
-    for modules in BANKS.values()
-    for module in modules
-    for exercise in module.EXERCISES
-}
+BANKS = find_banks()
+BANK = {exercise.name: exercise for bank in BANKS.values() for exercise in bank}
 _last: dict[str, Report] = {}
 
 
@@ -145,7 +80,7 @@ def progress(notebook: str | None = None) -> None:
     rows = []
     statuses = []
     for number in [notebook] if notebook else BANKS:
-        for place, exercise in enumerate(_exercises(number)):
+        for place, exercise in enumerate(BANKS[number]):
             report = _last.get(exercise.name)
             statuses.append(report.status if report else "not tried")
             sign = {"right": "✓", "not tried": "○"}.get(statuses[-1], "✗")
@@ -154,7 +89,3 @@ def progress(notebook: str | None = None) -> None:
     where = f"{notebook}: " if notebook else ""
     title = f"{where}{statuses.count('right')} of {len(statuses)} right"
     Report("progress", title, code="\n".join(rows)).show()
-
-
-def _exercises(number: str) -> list[Exercise]:
-    return [exercise for bank in BANKS[number] for exercise in bank.EXERCISES]

@@ -1,0 +1,1 @@
+"""Three generated languages of which everything is known: stories, phrases, senses."""

@@ -1,0 +1,119 @@
+"""English-Spanish pairs with their word alignment, each a pure function of its index.
+
+Knows the splits and the content of a pair. Knows nothing of the grammar, which is in
+phrase_sentences.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from course_utils.data.worlds.phrase_sentences import Sentence
+from course_utils.data.worlds.phrase_words import Draw, Retry, grammar, links, pieces
+from course_utils.shapes import check_choice, check_integer
+
+SPLITS = {
+    "train": "Sentences without any of the held-out structures below.",
+    "test": "Other sentences of the same kind: no text is in both train and test.",
+    "object": "The direct object is a noun that is only a subject in train.",
+    "clitic_negation_future": "A clitic, a negation and the future tense together; "
+    "train has any two of them, never all three.",
+    "adjective": "A noun with an adjective that never modifies it in train.",
+}
+LONGEST = 14  # words of an English sentence
+SHORTEST = 3
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One sentence in both languages; links are (source token, target token) indices.
+
+    `alignment` holds the sure links; `possible` holds these and the ambiguous ones,
+    such as a dropped pronoun and its verb (sure and possible as in Och and Ney, 2003).
+    Tokens are the pieces of GPT-2's pre-tokenizer: "".join(source_tokens) == source.
+    `features` names the shape of the pair ("give"), its tense ("future"), and any of
+    "clitic", "negation", "question", "moved adjective", "front adjective", "owner",
+    "relative clause", "time", "dropped pronoun".
+    """
+
+    source: str
+    target: str
+    source_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    alignment: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]
+    features: frozenset[str]
+
+
+def pair(index: int, split: str = "train", seed: int = 0) -> Pair:
+    """The pair at this index: a pure function of (index, split, seed) on any machine.
+
+    split: a key of SPLITS. Raises ValueError for a negative index or seed or an unknown
+    split, TypeError for an index or seed that is not an integer.
+    """
+    check_integer(0, index=index, seed=seed)
+    check_choice("split", split, tuple(SPLITS))
+    key = (int(seed), str(split), int(index))  # Draw hashes the repr: no NumPy types
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            sentence = Sentence(Draw(*key, attempt), split)
+        except Retry:
+            continue
+        source = pieces(sentence.words.english, sentence.mark, False)
+        text = "".join(piece for piece, *_ in source)
+        length = len(source) - 1  # without the punctuation
+        if SHORTEST <= length <= LONGEST and split_of(sentence, text) == split:
+            return finished(sentence, source)
+
+
+def split_of(sentence: Sentence, text: str) -> str:
+    """The split that this sentence belongs to, or "" if it belongs to none."""
+    held = set(sentence.held)
+    if {"clitic", "negation", "future"} <= sentence.features:
+        held.add("clitic_negation_future")
+    if held:
+        return held.pop() if len(held) == 1 else ""
+    return "test" if sha256(text.encode()).digest()[0] < 26 else "train"
+
+
+def finished(sentence: Sentence, source: list) -> Pair:
+    """The pair that a drawn sentence makes: texts, tokens and links."""
+    target = pieces(sentence.words.spanish, sentence.mark, True)
+    source_tokens = tuple(piece for piece, *_ in source)
+    target_tokens = tuple(piece for piece, *_ in target)
+    sure, possible = links(source, target)
+    return Pair(
+        source="".join(source_tokens),
+        target="".join(target_tokens),
+        source_tokens=source_tokens,
+        target_tokens=target_tokens,
+        alignment=sure,
+        possible=possible,
+        features=frozenset(sentence.features),
+    )
+
+
+def vocabulary() -> dict[str, dict[str, str]]:
+    """The lexicon: for each part of speech, a dict from English to Spanish entries."""
+    table = grammar()
+    nouns = [row for rows in table["nouns"].values() for row in rows]
+    adjectives = [row for rows in table["adjectives"].values() for row in rows]
+    adjectives += table["determiners"]["front"]
+    verbs = [row for row in table["verbs"]["table"] if row[5] != "be"]
+    lexicon = {
+        "nouns": nouns,
+        "adjectives": adjectives,
+        "names": table["words"]["names"],
+    }
+    found = {
+        part: {row[0].split()[0]: row[min(1, len(row) - 1)].split()[0] for row in rows}
+        for part, rows in lexicon.items()
+    }
+    found["verbs"] = {
+        f"{row[0].split()[0].replace('_', ' ')} ({row[5]})": row[1].split()[0]
+        for row in verbs
+    }
+    rows = table["determiners"]["table"]
+    found["determiners"] = {row[0].split()[-1]: row[1].split()[-2] for row in rows}
+    return found

@@ -1,0 +1,191 @@
+"""Sentences with a word that has two senses, each a pure function of its index.
+
+Knows which sense is meant, which words decide it, and on which side of the word they
+are. The words are in senses.toml. Knows nothing of token ids, batches or models.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from course_utils.data.worlds.phrase_words import Draw
+from course_utils.shapes import check_choice, check_integer
+
+SPLITS = {
+    "train": "Sentences without the held-out pairs below.",
+    "test": "Each meets its word in a context that train never shows it in: clues "
+    "known from other words, adjectives known from other nouns, frames turned around.",
+}
+PIECE = re.compile(r" ?[A-Za-z]+|[.,]")
+# Pairs (word, clue) are held out where the sum of their numbers is divisible by this.
+HELD = 4
+# Frame -> the noun that comes first in train; the other order is in test only.
+TURNED = {("movable", 2): 0, ("movable", 5): 1}
+PRONOUNS = 25  # percent of the sentences that ask for the referent of "it"
+ALONE = 30  # percent of the clauses without a second clause
+PLACED = 25  # percent of the nouns with a place
+
+
+@dataclass(frozen=True)
+class Usage:
+    """One sentence and the sense of one word in it.
+
+    `tokens` are the pieces of GPT-2's pre-tokenizer: "".join(tokens) == text.
+    `position` is the index of the word among them; `clues` are the indices of the words
+    that decide its sense, all on one `side` of it, "left" or "right". `sense` is
+    "animal", "thing", "action", …; for a pronoun it is "first" or "second", the noun
+    that it refers to.
+    """
+
+    text: str
+    word: str
+    sense: str
+    side: str
+    tokens: tuple[str, ...]
+    position: int
+    clues: tuple[int, ...]
+
+    @property
+    def label(self) -> int:
+        """The index of (word, sense) in `labels()`.
+
+        Raises ValueError for a word and sense that the world does not have.
+        """
+        name = f"{self.word}: {self.sense}"
+        if name not in labels():
+            raise ValueError(
+                f"word={self.word!r} with sense={self.sense!r} is not in labels()"
+            )
+        return labels().index(name)
+
+
+@cache
+def lexicon() -> dict:
+    """The content of senses.toml."""
+    path = files("course_utils.data.worlds") / "senses.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def labels() -> tuple[str, ...]:
+    """All classes: "bat: animal", "bat: thing", …, "it: first", "it: second"."""
+    words = lexicon()["words"] | {"it": ["first", "second"]}
+    return tuple(f"{word}: {sense}" for word in words for sense in words[word])
+
+
+def usage(index: int, split: str = "train", seed: int = 0) -> Usage:
+    """The sentence at this index: a pure function of (index, split, seed).
+
+    split: a key of SPLITS. Raises ValueError for a negative index or seed or an unknown
+    split, TypeError for an index or seed that is not an integer.
+    """
+    check_integer(0, index=index, seed=seed)
+    check_choice("split", split, tuple(SPLITS))
+    # Draw hashes the repr: no NumPy types
+    draw = Draw("senses", int(seed), str(split), int(index))
+    if draw.chance(PRONOUNS):
+        return _finished(*_pronoun(draw, split == "test"))
+    word = draw.pick([*lexicon()["words"]])
+    sense = draw.pick(lexicon()["words"][word])
+    side = draw.pick(["left", "right"])
+    text = _arranged(draw, _clause(draw, word, sense, side, split == "test"), word)
+    # "the book", "to book": the word on the left decides.
+    verbal = "action" in lexicon()["words"][word]
+    return _finished(text, word, sense, "left" if verbal else side)
+
+
+def _clause(
+    draw: Draw, word: str, sense: str, side: str, held: bool, taken: str = ""
+) -> str:
+    """A clause with the word marked by @ and its clues by ^.
+
+    taken: the text of another clause, whose phrases are not used again.
+    """
+    words = lexicon()["words"]
+    clauses = lexicon()["clauses"]
+    number = [w for w in words if sense in words[w]].index(word)
+    if sense == "action":
+        start = _marked(_choice(draw, lexicon()["action"]["before"], number, held))
+        return f"{start} @{word} {draw.pick(lexicon()['action']['objects'][word])}"
+    forms, verbal = lexicon()["senses"][sense], "action" in words[word]
+    if side == "left":
+        said = _choice(draw, forms["before"], number, held, taken)
+        return f"{_marked(said)} @{word}"
+    noun = f"{'^' * verbal}{draw.pick(clauses['determiners'])} @{word}"
+    if sense in clauses["placed"] and draw.chance(PLACED):
+        noun += " " + draw.pick(clauses["places"])
+    said = _choice(draw, forms["after"], number, held, taken)
+    return f"{noun} {said if verbal else _marked(said)}"
+
+
+def _arranged(draw: Draw, clause: str, word: str) -> str:
+    """The clause alone, or joined with another that does not decide its sense."""
+    clauses = lexicon()["clauses"]
+    words = lexicon()["words"]
+    if draw.chance(ALONE):
+        return draw.pick(clauses["alone"]).format(clause)
+    twins = [w for w in words if words[w] == words[word] and w != word]
+    sense = draw.pick([sense for sense in words[word] if sense != "action"])
+    if twins and "action" not in words[word]:
+        side = draw.pick(["left", "right"])
+        other = _clause(draw, draw.pick(twins), sense, side, False, _plain(clause))
+    else:
+        forms = lexicon()["senses"][sense]
+        said = _choice(draw, forms["after"], 0, None, _plain(clause))
+        other = f"the {draw.pick(forms['plain'])} {said}"
+    other = _plain(other)
+    both = [clause, other] if draw.chance(50) else [other, clause]
+    return draw.pick(clauses["joined"]).format(*both)
+
+
+def _pronoun(draw: Draw, held: bool) -> tuple[str, str, str, str]:
+    table = lexicon()["pronoun"]
+    kind = draw.pick(["movable", "movable", "movable", "crossed"])
+    forms = table[kind]
+    meant = draw.below(2)  # 0: the animal, 1: the other noun
+    frame = draw.below(len(forms["frames"]))
+    first = 0 if kind == "crossed" else draw.below(2)
+    if (kind, frame) in TURNED and not held:
+        first = TURNED[kind, frame]
+    unseen = (kind, frame) in TURNED and first != TURNED[kind, frame]
+    nouns = [table["first"], forms["nouns"]]
+    number = draw.below(len(nouns[meant]))
+    adjectives = table["tired"] if meant == 0 else forms["wide"]
+    adjective = _choice(draw, adjectives, number, held and not unseen)
+    pair = [draw.pick(nouns[0]), draw.pick(nouns[1])]
+    pair[meant] = nouns[meant][number]
+    clause = forms["frames"][frame].format(pair[first], pair[1 - first])
+    text = f"{clause} {draw.pick(table['causes'])} @it was too ^{adjective}"
+    return text, "it", "first" if meant == first else "second", "right"
+
+
+def _choice(
+    draw: Draw, items: list[str], number: int, held: bool | None, taken: str = ""
+) -> str:
+    """An item that is held out for this word (True), is not (False), or any (None)."""
+    fit = [
+        item
+        for k, item in enumerate(items)
+        if held in (None, (k + number) % HELD == 0) and item not in taken
+    ]
+    return draw.pick(fit)
+
+
+def _plain(text: str) -> str:
+    return text.replace("^", "").replace("@", "")
+
+
+def _marked(phrase: str) -> str:
+    return " ".join(f"^{word}" for word in phrase.split())
+
+
+def _finished(text: str, word: str, sense: str, side: str) -> Usage:
+    """The usage that a marked text describes."""
+    pieces = re.findall(r"[\^@]?[A-Za-z]+|,", text)
+    clues = tuple(i for i, piece in enumerate(pieces) if piece[0] == "^")
+    position = next(i for i, piece in enumerate(pieces) if piece[0] == "@")
+    text = _plain(text)
+    text = text[0].upper() + text[1:] + "."
+    return Usage(text, word, sense, side, tuple(PIECE.findall(text)), position, clues)

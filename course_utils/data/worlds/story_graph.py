@@ -1,0 +1,226 @@
+"""The story grammar as a graph of pieces, and how to read a text along it exactly.
+
+Knows probabilities and bound slots. Knows nothing of seeds or grading.
+"""
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple, no_type_check
+
+from course_utils.data.worlds.story_grammar import (
+    END,
+    Beat,
+    Choice,
+    Filler,
+    Grammar,
+    Slot,
+    Use,
+    load_grammar,
+    spell,
+)
+from course_utils.shapes import check_type
+
+
+@no_type_check
+class Node:
+    """A position between two pieces, with the arcs to the pieces that may come next.
+
+    arcs: (probability, label, node); a label is a piece or the use of a slot.
+    beats: the (section, beat) names that the position can belong to.
+    """
+
+    def __init__(self, arcs: list[tuple], beats: frozenset):
+        self.arcs = arcs
+        self.beats = beats
+        self.steps: dict = {}
+        for chance, label, target in arcs:
+            self.steps.setdefault(label, []).append((chance, target))
+        self.uses = [label for label in self.steps if isinstance(label, Use)]
+        self._merged: dict = {}
+
+    def follow(self, label: str | Use) -> tuple[float, "Node"]:
+        """The probability of a label, and the node that it leads to.
+
+        Where wordings share a beginning, the label leads to several nodes. They are
+        merged into one that has the arcs of all, so that probabilities stay exact.
+        """
+        if label not in self._merged:
+            ways = self.steps[label]
+            total = math.fsum(chance for chance, _ in ways)
+            node = ways[0][1]
+            if len(ways) > 1:
+                arcs = [
+                    (chance / total * p, label, target)
+                    for chance, way in ways
+                    for p, label, target in way.arcs
+                ]
+                node = Node(arcs, frozenset().union(*(way.beats for _, way in ways)))
+            self._merged[label] = total, node
+        return self._merged[label]
+
+
+LAST = Node([], frozenset())
+
+
+def _arcs(sequence: tuple, follow: list[tuple], beats: frozenset) -> list[tuple]:
+    """The arcs at the start of a sequence that is followed by the arcs `follow`."""
+    for item in reversed(sequence):
+        if isinstance(item, Choice):
+            share = 1 / len(item.options)
+            follow = [
+                (share * chance, label, target)
+                for option in item.options
+                for chance, label, target in _arcs(option, follow, beats)
+            ]
+        else:
+            follow = [(1.0, item, Node(follow, beats))]
+    return follow
+
+
+def _beat_arcs(beats: list[Beat], follow: list[tuple], entries: dict) -> list[tuple]:
+    for beat in reversed(beats):
+        here = frozenset([(beat.section, beat.name)])
+        follow = _arcs((beat.wordings,), follow, here)
+        entries[beat.section, beat.name] = Node(follow, here)
+    return follow
+
+
+def build_graph(grammar: Grammar) -> dict[tuple[str, str], Node]:
+    """The graph of all stories: the node where each (section, beat) begins."""
+    check_type(Grammar, grammar=grammar)
+    entries: dict[tuple[str, str], Node] = {}
+    closing = _beat_arcs(grammar.sections["closing"], [(1.0, END, LAST)], entries)
+    plots = [
+        (chance / len(grammar.plots), label, target)
+        for plot in grammar.plots
+        for chance, label, target in _beat_arcs(
+            grammar.sections[plot], closing, entries
+        )
+    ]
+    _beat_arcs(grammar.sections["opening"], plots, entries)
+    return entries
+
+
+@functools.cache
+def load_graph() -> dict[tuple[str, str], Node]:
+    """The graph of the grammar that ships with the package."""
+    return build_graph(load_grammar())
+
+
+def first_node(grammar: Grammar, graph: dict) -> Node:
+    """The node at which every story begins."""
+    check_type(Grammar, grammar=grammar)
+    check_type(dict, graph=graph)
+    return graph["opening", grammar.sections["opening"][0].name]
+
+
+class Reading(NamedTuple):
+    """One parse of the pieces so far; rest: the pieces of a slot still to come."""
+
+    weight: float
+    node: Node
+    bound: dict[str, Filler]
+    rest: tuple[str, ...] = ()
+
+
+@functools.lru_cache(maxsize=10_000)
+def _openings(use: Use, fillers: tuple[Filler, ...]) -> dict[str, list[tuple]]:
+    """The (filler, further pieces) that an unbound slot can write, by first piece."""
+    found: dict[str, list[tuple]] = {}
+    for filler in fillers:
+        first, *rest = spell(use, filler)
+        found.setdefault(first, []).append((filler, tuple(rest)))
+    return found
+
+
+@no_type_check
+def advance(
+    readings: list[Reading], token: str, slots: dict[str, Slot]
+) -> list[Reading]:
+    """The readings after one more piece, their weights times its probability."""
+    found = []
+    for weight, node, bound, rest in readings:
+        if rest:
+            if rest[0] == token:
+                found.append(Reading(weight, node, bound, rest[1:]))
+            continue
+        if token in node.steps:
+            chance, target = node.follow(token)
+            found.append(Reading(weight * chance, target, bound))
+        for use in node.uses:
+            if use.slot in bound:
+                spelled = spell(use, bound[use.slot])
+                if spelled[0] == token:
+                    chance, target = node.follow(use)
+                    found.append(Reading(weight * chance, target, bound, spelled[1:]))
+                continue
+            options = slots[use.slot].choices(bound)
+            for filler, rest in _openings(use, options).get(token, ()):
+                chance, target = node.follow(use)
+                share, now = chance / len(options), {**bound, use.slot: filler}
+                found.append(Reading(weight * share, target, now, rest))
+    return found
+
+
+@no_type_check
+def read(
+    tokens: list[str], start: Node, slots: dict[str, Slot]
+) -> Iterator[tuple[float, list[Reading]]]:
+    """Read piece by piece; yields p(piece | pieces before) and the readings after it.
+
+    The sum over all readings keeps p exact where the prefix is ambiguous. A piece that
+    is not possible has probability 0 and ends the iteration.
+    """
+    check_type(list | tuple, tokens=tokens)
+    check_type(Node, start=start)
+    check_type(dict, slots=slots)
+    readings = [Reading(1.0, start, {})]
+    for token in tokens:
+        readings = advance(readings, token, slots)
+        total = math.fsum(reading.weight for reading in readings)
+        yield total, readings
+        if not readings:
+            return
+        readings = [
+            reading._replace(weight=reading.weight / total) for reading in readings
+        ]
+
+
+def count_parses(tokens: list[str], start: Node, slots: dict[str, Slot]) -> int:
+    """The number of parses of these tokens, the end token included."""
+    check_type(list | tuple, tokens=tokens)
+    for place, token in enumerate(tokens):
+        check_type(str, **{f"tokens[{place}]": token})
+    steps = list(read(tokens, start, slots))
+    if len(steps) < max(2, len(tokens)) or not steps[-1][1] or tokens[-1] != END:
+        return 0
+    return sum(len(r.node.steps.get(END, ())) for r in steps[-2][1] if not r.rest)
+
+
+def totals(start: Node, slots: dict[str, Slot]) -> tuple[int, float]:
+    """(number of stories, entropy in nats per story) from a node on, both exact.
+
+    Computed backwards from the end of the graph; exact because no story has two parses.
+    """
+    check_type(Node, start=start)
+    check_type(dict, slots=slots)
+
+    @functools.cache
+    def ahead(node: Node, bound: frozenset) -> tuple[int, float]:
+        if node is LAST:
+            return 1, 0.0
+        count, entropy = 0, 0.0
+        for chance, label, target in node.arcs:
+            ways, now = 1, bound
+            if isinstance(label, Use) and label.slot not in bound:
+                slot, now = slots[label.slot], bound | {label.slot}
+                ways = len(slot.fillers)
+                if slot.agrees in bound:
+                    ways //= len({filler.pronoun for filler in slot.fillers})
+            after, nats = ahead(target, now)
+            count += ways * after
+            entropy += chance * (math.log(ways / chance) + nats)
+        return count, entropy
+
+    return ahead(start, frozenset())

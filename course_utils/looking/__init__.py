@@ -1,0 +1,1 @@
+"""Look into a model: recordings, diagnostics, numbers for maps, pictures, views."""

@@ -1,0 +1,152 @@
+"""One view as self-contained HTML: its script, its style and its data.
+
+Knows how numbers and strings get into a page safely. Knows nothing of attention.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from IPython.display import display
+
+from course_utils.shapes import check_choice, check_integer, check_type, shown
+
+LEVELS = 240  # a number with many divisors, so that 1/2, 1/3, 1/4, … are exact levels
+VIEWS = ("explorer", "neurons", "pieces")
+HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
+_SKIPPED = {38, 60, 62, 92, 173, *range(127, 161)}  # & < > \ and what is invisible
+_ALPHABET = np.array([c for c in range(35, 400) if c not in _SKIPPED][:256], "<u4")
+_UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8
+_STRINGS = re.compile(r'("[^"\n]*"|`[^`]*`)')
+
+
+def weight_codes(weights: Any, name: str = "weights") -> np.ndarray:
+    """Weights from 0 to 1 as integers: 0 for an exact 0, n + 1 for n / 240.
+
+    Rounded in float64, with exact halves rounded down, so that they do not depend on a
+    last bit that differs between processors. Stored outputs should therefore be made
+    from weights in float64.
+    Raises ValueError for numbers outside 0 to 1, NaN included; `name` is used in the
+    message.
+    """
+    weights = torch.as_tensor(weights).detach().cpu().double().numpy()
+    wrong = ~((weights >= 0) & (weights <= 1 + 1e-5))
+    if wrong.any():
+        raise ValueError(
+            f"{name} must be numbers from 0 to 1, got {weights[wrong].flat[0]:.6g}"
+        )
+    rounded = np.floor(weights * LEVELS + 0.5 - 1e-4).astype(np.int64) + 1
+    return np.where(weights == 0, 0, rounded)
+
+
+def characters(codes: np.ndarray) -> str:
+    """Integers from 0 to 255 as one character each, small ones as ASCII.
+
+    Raises ValueError for integers outside 0 to 255.
+    """
+    codes = np.asarray(codes)
+    if codes.size and not 0 <= codes.min() <= codes.max() <= 255:
+        raise ValueError(
+            f"codes must be from 0 to 255, got {codes.min()} to {codes.max()}"
+        )
+    return _ALPHABET[codes.ravel()].tobytes().decode("utf-32-le")
+
+
+def packed(text: str, most: int = 50_000) -> list[str]:
+    """Compress a text by byte-pair replacement: a string, then the rules to undo it.
+
+    Each step frees a rare character "a" (a character outside the alphabet takes its
+    place) and lets it stand for the most frequent pair "bc". A rule "abc" says that "a"
+    stands for "bc"; the rules are in the order in which the script applies them. A text
+    of more than `most` characters is returned as it is.
+    """
+    check_type(str, text=text)
+    signs = [" ", "!", *(c for c in _ALPHABET.view("<U1") if c < "\x7f")]
+    signs = sorted(signs, key=text.count) if len(text) <= most else []
+    rules: list[str] = []
+    for place, sign in enumerate(signs[:60]):
+        stand_in = chr(400 + place)
+        moved = text.replace(sign, stand_in)
+        pairs = Counter(map("".join, pairwise(moved)))
+        pair = max(sorted(pairs), key=pairs.__getitem__, default="")
+        if pairs[pair] < text.count(sign) + 12:
+            break
+        if sign in text:
+            rules.insert(0, stand_in + sign)
+        rules.insert(0, sign + pair)
+        text = moved.replace(pair, sign)
+    return [text, *rules]
+
+
+def short(token: str, length: int = 14) -> str:
+    """A token as a label for pictures and sentences: printable, truncated."""
+    check_type(str, token=token)
+    check_integer(2, length=length)
+    text = "".join(c if c.isprintable() else " " for c in token[: 4 * length])
+    text = " ".join(text.split()) or "␣"
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def texts(tokens: Iterable[str], name: str) -> list[str]:
+    """The tokens as a list. Raises TypeError unless they are a list of strings."""
+    if isinstance(tokens, str) or not isinstance(tokens, Iterable):
+        raise TypeError(f"{name} must be a list of strings, got {shown(tokens)}")
+    tokens = list(tokens)
+    for place, token in enumerate(tokens):
+        check_type(str, **{f"{name}[{place}]": token})
+    return tokens
+
+
+def show_view(name: str, data: dict[str, Any], sentence: str) -> None:
+    """Display the view `name`, and `sentence` where no script may run.
+
+    data: what `<name>.js` reads. The same data give the same HTML, id included.
+    Raises ValueError for an unknown view.
+    """
+    html = view_html(name, data, sentence)
+    display({"text/html": html, "text/plain": sentence}, raw=True)
+
+
+def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
+    """The HTML of one view: a sentence, and the script that replaces it by the view."""
+    check_choice("name", name, VIEWS)
+    check_type(str, sentence=sentence)
+    payload = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    payload = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", payload)
+    script = _small_script(_source("kit.js") + _source(f"{name}.js"))
+    style = _small_style(_source("kit.css") + _source(f"{name}.css"))
+    mark = f"v{sha256((name + payload).encode()).hexdigest()[:12]}"
+    return (
+        f'<div class="course-view {name} {mark}"><p>{escape(sentence)}</p></div>\n'
+        f"<style>{style}</style>\n<script>(()=>{{{script}\n"
+        f"const data={payload};\n"
+        f'for(const root of document.querySelectorAll(".{mark}:not([data-ready])"))'
+        f"open(root,data,start)}})()</script>"
+    )
+
+
+def _source(name: str) -> str:
+    return files("course_utils.looking.views").joinpath(name).read_text("utf-8")
+
+
+def _small_script(source: str) -> str:
+    """Remove comment lines, and white space that JavaScript does not need."""
+    source = re.sub(r"^\s*//.*\n", "", source, flags=re.MULTILINE)
+    parts = _STRINGS.split(source)
+    for i in range(0, len(parts), 2):
+        part = re.sub(r"\s*([^\w\s$])\s*", r"\1", re.sub(r"\s+", " ", parts[i]))
+        parts[i] = re.sub(r"\((\w+)\)=>", r"\1=>", part.replace(";}", "}"))
+    return "".join(parts)
+
+
+def _small_style(source: str) -> str:
+    small = re.sub(r"\s*([{};,])\s*|(?<=:)\s+", r"\1", source).strip()
+    return small.replace(";}", "}")

@@ -1,0 +1,1 @@
+"""Text to token ids and back: byte-pair encoding, and words of a small world."""

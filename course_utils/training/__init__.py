@@ -1,0 +1,1 @@
+"""Fit a model: losses, the loop, optimizers, checkpoints, several processes."""

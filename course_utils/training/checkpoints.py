@@ -1,0 +1,125 @@
+"""Save and load the state of a run; a kill at any moment leaves no damaged checkpoint.
+
+Knows folders, modules, optimizers and the processes that share them. Knows nothing of
+losses or batches.
+"""
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.optim import Optimizer
+
+from course_utils.training.processes import Processes
+
+KEPT = 2  # the newest, and the one before should the newest be damaged
+NOTES = "notes.json"
+Parts = tuple[nn.Module, Sequence[Optimizer]]
+
+
+def save_checkpoint(
+    folder: Path, step: int, parts: Parts, notes: dict, processes: Processes
+) -> None:
+    """Write a state to folder/step-NNNNNNN and remove all but the newest two.
+
+    parts: the model and its optimizers, whole or sharded. All processes call this, and
+    each writes its share of the tensors (`torch.distributed.checkpoint`).
+    notes: what JSON can hold, with an "identity".
+    Everything is written to a temporary folder, flushed to disk and renamed into place:
+    whatever the moment of a kill, a folder with a final name is complete.
+    """
+    final = folder / f"step-{step:07d}"
+    temporary = final.with_suffix(".tmp")
+    if processes.rank == 0:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        with open(temporary / NOTES, "w", encoding="utf-8") as file:
+            json.dump(notes, file)
+            file.flush()
+            os.fsync(file.fileno())
+    processes.wait()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one alone
+        dcp.save(_tensors(parts), checkpoint_id=temporary, no_dist=processes.count == 1)
+    if processes.rank == 0:
+        os.replace(temporary, final)
+        for old in list_checkpoints(folder)[:-KEPT]:
+            shutil.rmtree(old)
+    processes.wait()
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints of a folder, oldest first."""
+    return sorted(path for path in folder.glob("step-*") if path.suffix != ".tmp")
+
+
+def load_checkpoint(
+    folder: Path, parts: Parts, identity: dict[str, str], processes: Processes
+) -> dict | None:
+    """Set model and optimizers to the newest state in `folder`; return its notes.
+
+    None when there is none yet. Unfinished checkpoints are removed. The number of
+    processes may be another one than when it was written.
+    Raises ValueError when the state is of a run with another identity, when it cannot
+    be read, or when `folder` is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"checkpoints must be a folder, but {folder} is a file")
+    if processes.rank == 0:
+        for leftover in folder.glob("step-*.tmp"):
+            shutil.rmtree(leftover)
+    processes.wait()
+    if not (found := list_checkpoints(folder)):
+        return None
+    newest = found[-1]
+    try:
+        notes = json.loads((newest / NOTES).read_text("utf-8"))
+        stored = dcp.FileSystemReader(newest).read_metadata().state_dict_metadata
+    except Exception as error:
+        raise _damaged(newest, error) from error
+    saved = notes["identity"]
+    for name in identity | saved:
+        there, here = saved.get(name), identity.get(name)
+        if there != here:
+            raise ValueError(
+                f"checkpoint {newest} is of another run: {name} is {there} in the "
+                f"checkpoint and {here} in this run"
+            )
+    for name, tensor in parts[0].state_dict().items():
+        there = getattr(stored.get(f"model_state_dict.{name}"), "size", None)
+        if there != tensor.shape:
+            there = "missing" if there is None else tuple(there)
+            raise ValueError(
+                f"checkpoint {newest} does not fit the model: {name} is {there} in the "
+                f"checkpoint and {tuple(tensor.shape)} in the model"
+            )
+    for optimizer in parts[1]:
+        optimizer.zero_grad()  # with gradients there, no moments would be laid out
+    tensors = _tensors(parts)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "torch.distributed is disabled")
+            dcp.load(tensors, checkpoint_id=newest, no_dist=processes.count == 1)
+    except (Exception, dcp.CheckpointException) as error:
+        raise _damaged(newest, error) from error
+    set_state_dict(*parts, **tensors)
+    return notes
+
+
+def _tensors(parts: Parts) -> dict[str, dict]:
+    """By the names of the parameters, so that another number of processes fits too."""
+    model, moments = get_state_dict(*parts)
+    return {"model_state_dict": model, "optim_state_dict": moments}
+
+
+def _damaged(path: Path, error: BaseException) -> ValueError:
+    return ValueError(
+        f"checkpoint {path} cannot be read ({type(error).__name__}): delete it to "
+        "resume from the previous one"
+    )

@@ -1,0 +1,284 @@
+"""Fit a model: one loop for a notebook, a script and a resumed run.
+
+Is handed a module, a function from step to batch, a loss and an evaluation. Knows
+nothing of architectures, data or text.
+"""
+
+import math
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from course_utils.config import TrainConfig
+from course_utils.shapes import (
+    check_callable,
+    check_integer,
+    check_type,
+    shown,
+)
+from course_utils.training import optimizers
+from course_utils.training.evaluation import (
+    Batches,
+    check_parts,
+    counted_batch,
+    device_and_dtype,
+    placed,
+    scalar,
+)
+from course_utils.training.losses import Loss, next_token_loss
+from course_utils.training.machine import find_precision, is_watched
+from course_utils.training.processes import Processes, whole
+
+
+@dataclass
+class History:
+    """What a run did, one entry per step; two equal runs have equal histories.
+
+    losses in nats per counted label (label smoothing included), gradient_norms before
+    clipping, tokens = labels seen so far, evaluations = (steps done, value). seconds is
+    left out of comparisons.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+    gradient_norms: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    evaluations: list[tuple[int, float]] = field(default_factory=list)
+    seconds: float = field(default=0.0, compare=False)
+
+
+def train(
+    model: nn.Module,
+    batches: Batches,
+    config: TrainConfig,
+    *,
+    loss: Loss = next_token_loss,
+    evaluate: Callable[[nn.Module], float] | None = None,
+    evaluate_every: int = 0,
+    checkpoints: str | Path | None = None,
+) -> History:
+    """Fit `model` in place and return what happened; the model is left in eval mode.
+
+    The model is trained where it is and in the type of its weights: for a GPU, say
+    `model.to(find_device())` before. Each batch is moved to it.
+
+    batches: step (from 0) -> tuple of tensors whose last one holds the labels; a pure
+        function, so a resumed run sees what the uninterrupted one saw.
+    loss: (model, batch, label_smoothing) -> scalar; `next_token_loss`,
+        `translation_loss`, `class_loss` or your own.
+    evaluate: model -> number, called without gradients and in eval mode after every
+        `evaluate_every` steps and after the last one.
+    checkpoints: a folder. Every config.checkpoint_every steps the state is saved there,
+        and a call that finds one resumes from it, with bit-equal losses.
+
+    The random numbers of a step (dropout) follow from (config.seed, step) alone; those
+    of the caller stay untouched.
+
+    Under `torchrun` the same call trains on all its processes: each takes its rows of
+    every batch, and the losses are those of one process (without dropout, and for a
+    loss that is a mean over the labels that are not IGNORED), whole or sharded
+    (COURSE_SHARD=1). Checkpoints need a folder that all processes share; a run may
+    resume with another number of processes.
+
+    Raises TypeError or ValueError for arguments that do not fit together or an unusable
+    batch, and FloatingPointError at the first loss or gradient that is not finite.
+    """
+    check_type(TrainConfig, config=config)
+    check_parts(model, batches, loss)
+    _check_request(config, evaluate, evaluate_every, checkpoints)
+    folder = None if checkpoints is None else Path(checkpoints)
+    run = _Run(model, batches, config, loss)
+    if folder:
+        run.restore(folder)
+    history, first = run.history, len(run.history.steps)
+    quiet = run.processes.rank > 0 or not is_watched()
+    bar = tqdm(total=config.steps, initial=first, unit="step", disable=quiet)
+    started = time.perf_counter() - history.seconds
+    try:
+        with _own_random_numbers(run.device), bar:
+            for step in range(first, config.steps):
+                run.step(step)
+                done = step + 1
+                if evaluate and _is_due(done, evaluate_every, config.steps):
+                    history.evaluations.append((done, run.measure(evaluate)))
+                history.seconds = time.perf_counter() - started
+                if folder and _is_due(done, config.checkpoint_every, config.steps):
+                    run.keep(folder, done)
+                bar.set_postfix(loss=f"{history.losses[-1]:.3f}", refresh=False)
+                bar.update()
+            if evaluate and config.steps not in dict(history.evaluations):
+                value = run.measure(evaluate)  # the run had ended before this call
+                history.evaluations.append((config.steps, value))
+    finally:
+        model.eval()
+    return history
+
+
+@contextmanager
+def _own_random_numbers(device: torch.device) -> Iterator[None]:
+    """What is drawn inside leaves the random numbers outside as they were."""
+    cuda = [device] if device.type == "cuda" else []
+    outside = torch.mps.get_rng_state() if device.type == "mps" else None
+    try:
+        with torch.random.fork_rng(cuda):
+            yield
+    finally:
+        if outside is not None:
+            torch.mps.set_rng_state(outside)
+
+
+class _Run:
+    """A model with everything that moves while it is trained."""
+
+    def __init__(self, model, batches, config, loss):
+        self.model = model
+        self.batches = batches
+        self.config = config
+        self.loss = loss
+        self.device, self.dtype = device_and_dtype(model)
+        self.precision = _choose_precision(config.precision, self.device, self.dtype)
+        self.processes = Processes(self.device)
+        self.identity = self.describe() if config.checkpoint_every else {}
+        self.spread = self.processes.spread(model)
+        self.optimizers = optimizers.build_optimizers(model, config, self.precision)
+        self.parts = (model, self.optimizers)
+        self.history = History()
+
+    def autocast(self):
+        on = self.precision == "bfloat16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=on)
+
+    def step(self, step: int) -> None:
+        """One batch, one change of the weights."""
+        rank = [self.processes.rank] if self.processes.rank else []
+        entropy = [self.config.seed, step, *rank]  # each rank has a dropout of its own
+        seed = np.random.SeedSequence(entropy).generate_state(1)
+        torch.manual_seed(int(seed[0]))
+        batch, counted = counted_batch(self.batches(step), step)
+        rows, weight = self.processes.share(batch)
+        self.spread.train()
+        with self.autocast():
+            rows = placed(rows, self.device, self.dtype)
+            loss = self.loss(self.spread, rows, self.config.label_smoothing)
+        loss = scalar(loss) * weight
+        value = _finite(self.processes.mean(loss), "loss", step)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        norm = _finite(whole(norm), "gradient norm", step)
+        rate = optimizers.learning_rate_at(step + 1, self.config)
+        optimizers.set_learning_rate(self.optimizers, rate)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        past = self.history
+        past.steps.append(step + 1)
+        past.losses.append(value)
+        past.learning_rates.append(rate)
+        past.gradient_norms.append(norm)
+        past.tokens.append(counted + (past.tokens[-1] if past.tokens else 0))
+
+    def measure(self, evaluate: Callable[[nn.Module], float]) -> float:
+        self.model.eval()
+        with torch.no_grad(), self.autocast():
+            value = evaluate(self.model)
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"evaluate must return a number, got {shown(value)}"
+            ) from None
+
+    def describe(self) -> dict[str, str]:
+        """What must be equal for a checkpoint to be one of this run."""
+        settings = asdict(self.config) | {"precision": self.precision}
+        del settings["checkpoint_every"]
+        shapes = self.model.state_dict().items()
+        settings |= {f"model.{name}": tuple(x.shape) for name, x in shapes}
+        text = f"{getattr(self.model, 'config', '')}\n{self.model}".splitlines()
+        settings |= {f"model, line {i}": line.strip() for i, line in enumerate(text)}
+        settings["loss"] = getattr(self.loss, "__qualname__", type(self.loss).__name__)
+        first, _ = counted_batch(self.batches(0), 0)
+        data = b"".join(_bytes_of(x) for x in first)
+        settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
+        return {name: str(value) for name, value in settings.items()}
+
+    def keep(self, folder: Path, step: int) -> None:
+        from course_utils.training.checkpoints import save_checkpoint  # slow to import
+
+        notes = {"identity": self.identity, "history": asdict(self.history)}
+        save_checkpoint(folder, step, self.parts, notes, self.processes)
+
+    def restore(self, folder: Path) -> None:
+        from course_utils.training.checkpoints import load_checkpoint  # slow to import
+
+        notes = load_checkpoint(folder, self.parts, self.identity, self.processes)
+        if notes:
+            past = notes["history"]
+            past["evaluations"] = [tuple(pair) for pair in past["evaluations"]]
+            self.history = History(**past)
+
+
+def _bytes_of(tensor: Tensor) -> bytes:
+    """The numbers of a tensor of any type (NumPy has no bfloat16) as bytes."""
+    return tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+
+
+def _choose_precision(
+    asked: str, device: torch.device, dtype: torch.dtype
+) -> Literal["float32", "bfloat16", "float64"]:
+    """The precision of the arithmetic; the weights are never cast for it."""
+    of_weights = str(dtype).removeprefix("torch.")
+    if dtype == torch.float16:
+        raise ValueError("model has float16 weights, too coarse to train: use float32")
+    if asked == "auto":
+        asked = find_precision(device) if dtype == torch.float32 else of_weights
+    needed = "float32" if asked == "bfloat16" else asked
+    if of_weights not in (needed, asked):
+        method = {"float32": "float", "float64": "double"}[needed]
+        raise ValueError(
+            f"precision={asked!r} needs {needed} weights, the model's are "
+            f"{of_weights}: call model.{method}() before"
+        )
+    return asked
+
+
+def _is_due(done: int, every: int, steps: int) -> bool:
+    return done == steps or (every > 0 and done % every == 0)
+
+
+def _finite(value: float, name: str, step: int) -> float:
+    if not math.isfinite(value):
+        raise FloatingPointError(
+            f"{name} is {value} at step {step} (no update was made); try a lower "
+            "learning_rate or a longer warm-up"
+        )
+    return value
+
+
+def _check_request(
+    config: TrainConfig, evaluate: object, evaluate_every: int, checkpoints: object
+) -> None:
+    check_integer(0, evaluate_every=evaluate_every)
+    if evaluate is not None:
+        check_callable(evaluate=evaluate)
+    if evaluate_every and evaluate is None:
+        raise ValueError(f"evaluate_every={evaluate_every} needs evaluate, got None")
+    if checkpoints is not None:
+        check_type(str | Path, checkpoints=checkpoints)
+    every = config.checkpoint_every
+    if (checkpoints is None) != (every == 0):
+        raise ValueError(
+            f"checkpoints={checkpoints} and config.checkpoint_every={every} must be "
+            "given together or not at all"
+        )

@@ -1,0 +1,185 @@
+"""Turn gradients into changes of the weights: groups, AdamW, Muon, the learning rate.
+
+Knows parameters and numbers. Knows nothing of losses, batches or what a model computes.
+"""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.optim import AdamW, Optimizer
+
+from course_utils.config import TrainConfig
+from course_utils.shapes import (
+    check_choice,
+    check_positive,
+    check_range,
+    check_rate,
+    check_tensor,
+    check_type,
+)
+
+
+def learning_rate_at(step: int, config: TrainConfig) -> float:
+    """The learning rate of one step, counted from 1.
+
+    It rises linearly to config.learning_rate over warmup_steps, then follows half a
+    cosine down to zero one step after the last ("cosine"), falls with 1 / sqrt(step)
+    ("inverse_sqrt"), or stays ("constant"). With learning_rate =
+    (d_model * warmup_steps) ** -0.5, "inverse_sqrt" is equation 3 of Vaswani et al.
+    2017, section 5.3.
+
+    Raises TypeError or ValueError for a step outside 1 … config.steps.
+    """
+    check_type(TrainConfig, config=config)
+    check_positive(step=step)
+    if step > config.steps:
+        raise ValueError(
+            f"step={step} is past the end of the run, steps={config.steps}"
+        )
+    peak, warmup = config.learning_rate, config.warmup_steps
+    if step < warmup:
+        return peak * step / warmup
+    if config.schedule == "inverse_sqrt":
+        return peak * math.sqrt(max(warmup, 1) / step)
+    if config.schedule == "cosine":
+        done = (step - warmup) / (config.steps - warmup + 1)
+        return peak * (1 + math.cos(math.pi * done)) / 2
+    return peak
+
+
+def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
+    """Sort the trainable parameters into "hidden", "output" and "plain".
+
+    "plain" are norms, biases and tables with one row per token or position, which
+    weight decay would only shrink. "hidden" are the weight matrices, those of recurrent
+    cells included; a name tells them from tables: its last part begins with `weight`,
+    or holds `_weight`. "output" is the matrix of a module called `head`, and weights
+    with more than two axes (convolutions), which Muon cannot take. A matrix that serves
+    as embedding and as head counts as embedding.
+
+    Raises TypeError unless model is an nn.Module, ValueError when nothing is trainable.
+    """
+    check_type(nn.Module, model=model)
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    embeddings = {id(weight) for table in tables for weight in table.parameters()}
+    groups: dict[str, list[nn.Parameter]] = {"hidden": [], "output": [], "plain": []}
+    for name, weight in model.named_parameters():
+        if not weight.requires_grad:
+            continue
+        *modules, last = name.split(".")
+        is_weight = last.startswith("weight") or "_weight" in last
+        if weight.ndim < 2 or id(weight) in embeddings or not is_weight:
+            groups["plain"].append(weight)
+        elif "head" in modules or weight.ndim > 2:
+            groups["output"].append(weight)
+        else:
+            groups["hidden"].append(weight)
+    if not any(groups.values()):
+        raise ValueError("model has no trainable parameter")
+    return groups
+
+
+def build_optimizers(
+    model: nn.Module, config: TrainConfig, precision: str = "float32"
+) -> list[Optimizer]:
+    """AdamW for everything, or Muon for the hidden matrices and AdamW for the rest.
+
+    AdamW (Loshchilov & Hutter 2019) runs with betas 0.9 and 0.95; norms, biases and
+    embeddings are never decayed. Both take their learning rate at each step. Under the
+    precision "bfloat16" Muon's matrix products run in bfloat16.
+
+    Raises TypeError or ValueError for another model, config or precision.
+    """
+    check_type(TrainConfig, config=config)
+    check_choice("precision", precision, ("float32", "bfloat16", "float64"))
+    groups = parameter_groups(model)
+    muon = config.optimizer == "muon"
+    decayed = groups["output"] + ([] if muon else groups["hidden"])
+    parts = ((decayed, config.weight_decay), (groups["plain"], 0.0))
+    adamw = [{"params": part, "weight_decay": decay} for part, decay in parts if part]
+    optimizers: list[Optimizer] = []
+    if adamw:
+        optimizers.append(AdamW(adamw, lr=config.learning_rate, betas=(0.9, 0.95)))
+    if muon and groups["hidden"]:
+        dtype = torch.bfloat16 if precision == "bfloat16" else None
+        optimizers.append(Muon(groups["hidden"], config.weight_decay, dtype=dtype))
+    return optimizers
+
+
+def set_learning_rate(optimizers: Iterable[Optimizer], rate: float) -> None:
+    """Give every parameter group the learning rate of the coming step.
+
+    Raises TypeError or ValueError unless it is a finite number >= 0.
+    """
+    check_range(0, math.inf, rate=rate)
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+
+
+class Muon(Optimizer):
+    """Momentum whose every step is made orthogonal (Jordan et al. 2024).
+
+    A step is scaled to the size of a step of AdamW (Liu et al. 2025, section 2.2), so
+    both share one learning rate. `torch.optim.Muon` always works in bfloat16, which is
+    many times slower on a CPU without it; this one works in `dtype`, or in that of the
+    weights. Raises ValueError for a parameter that is not a matrix, a negative
+    weight_decay, or a momentum outside [0, 1).
+    """
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter],
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        dtype: torch.dtype | None = None,
+    ):
+        params = list(params)
+        for index, weight in enumerate(params):
+            check_tensor(f"params[{index}]", weight, ("rows", "columns"))
+        check_range(0, math.inf, weight_decay=weight_decay)
+        check_rate(momentum=momentum)
+        defaults = {"lr": 1e-3, "weight_decay": weight_decay, "momentum": momentum}
+        super().__init__(params, defaults)
+        self.dtype = dtype
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        """Change every weight that has a gradient."""
+        for group in self.param_groups:
+            for weight in (w for w in group["params"] if w.grad is not None):
+                self._move(weight, group)
+
+    def _move(self, weight: nn.Parameter, group: dict) -> None:
+        state = self.state[weight]
+        if not state:
+            state["momentum"] = torch.zeros_like(weight)
+        average = state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
+        ahead = weight.grad.lerp(average, group["momentum"])  # Nesterov
+        update = orthogonalize(ahead.to(self.dtype or ahead.dtype)).to(weight.dtype)
+        weight.mul_(1 - group["lr"] * group["weight_decay"])
+        weight.add_(update, alpha=-group["lr"] * 0.2 * math.sqrt(max(weight.shape)))
+
+
+def orthogonalize(
+    matrix: Float[Tensor, "rows columns"], steps: int = 5
+) -> Float[Tensor, "rows columns"]:
+    """Push all singular values of a matrix towards 1, roughly (into 0.7 … 1.2).
+
+    A Newton-Schulz iteration with the coefficients of Jordan et al. 2024: products of
+    matrices only, no decomposition. Raises TypeError or ValueError for anything but a
+    matrix, or steps that are not an integer >= 1.
+    """
+    check_tensor("matrix", matrix, ("rows", "columns"))
+    check_positive(steps=steps)
+    a, b, c = 3.4445, -4.7750, 2.0315
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.T if tall else matrix
+    x = x / x.norm().clamp(min=1e-7)
+    for _ in range(steps):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    return x.T if tall else x

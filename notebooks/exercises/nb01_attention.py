@@ -1,0 +1,209 @@
+"""Exercises of notebook 01: scores, weights, context.
+
+Knows the shared layer. Knows nothing of how an answer is run or shown.
+"""
+
+from torch.nn import functional as F
+
+from course_utils.attention import attend, attention_scores, attention_weights
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+# --- scores ------------------------------------------------------------------------
+
+
+def _pairs(generator):
+    shapes = ((3, 7), (5, 7)), ((2, 3, 4, 7), (2, 3, 5, 7))
+    return [tuple(normal(generator, *s) for s in pair) for pair in shapes]
+
+
+def _products(queries, keys):
+    return queries @ keys.transpose(-2, -1)
+
+
+def _whole_width(queries, keys):
+    heads = queries.shape[1] if queries.ndim == 4 else 1
+    return _products(queries, keys) / (heads * queries.shape[-1]) ** 0.5
+
+
+SCORES = Exercise(
+    "attention.scores",
+    "Gives the scores “… q k” for queries “… q d” and keys “… k d”, scaled: all that "
+    "softmax will ever see.",
+    ("queries", "keys"),
+    attention_scores,
+    _pairs,
+    (
+        Mistake(
+            "no scale",
+            _products,
+            "The products are right. What becomes of their spread when d grows?",
+            "A sum of d products has d times the variance of one. What brings the "
+            "standard deviation back to 1?",
+        ),
+        Mistake(
+            "divided by d, not by its root",
+            lambda queries, keys: _products(queries, keys) / queries.shape[-1],
+            "Scaled, but too much: these scores are nearly equal, whatever you ask.",
+            "The variance of a sum of d products is d. What is its standard deviation?",
+        ),
+        Mistake(
+            "multiplied by the root",
+            lambda queries, keys: _products(queries, keys) * queries.shape[-1] ** 0.5,
+            "Your scale makes large scores larger. Should softmax get hot or cold?",
+            "The scale undoes a growth with d. Does it multiply or divide?",
+        ),
+        Mistake(
+            "the root of the whole model's width",
+            _whole_width,
+            "Right for one head, too small for several. Over how many numbers does one "
+            "dot product run here?",
+            "Heads do not share a dot product. Only the last axis is summed.",
+        ),
+        Mistake(
+            "the root of the number of keys",
+            lambda queries, keys: _products(queries, keys) / keys.shape[-2] ** 0.5,
+            "You scale by how many keys there are. Does a dot product get longer when "
+            "one more key comes?",
+            "Look at the shape “k d”: which of the two axes disappears in the product?",
+        ),
+        Mistake(
+            "keys ask, queries answer",
+            lambda queries, keys: attention_scores(keys, queries),
+            "Rows and columns are exchanged: rows ask, columns answer.",
+            "The result is “k q”. Which factor's rows become the rows of a product?",
+        ),
+    ),
+    "Every query meets every key: a matrix product with one of them transposed "
+    "(only the last two axes). Then one division.",
+)
+
+
+# --- weights -----------------------------------------------------------------------
+
+
+def _hot_scores(generator):
+    def hot(*shape):
+        scores = normal(generator, *shape)
+        scores[..., 0, :] += 1000
+        scores[..., 1, :] -= 1000
+        return scores
+
+    return [(hot(3, 5),), (hot(2, 3, 5),)]
+
+
+def _without_maximum(scores):
+    return scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+
+
+def _whole_maximum(scores):
+    return _without_maximum(scores - scores.max())
+
+
+WEIGHTS = Exercise(
+    "attention.weights",
+    "Gives weights “… q k” for scores “… q k”: shares of each query over its keys, for "
+    "scores of any size. One overflow makes NaN of a whole training run.",
+    ("scores",),
+    attention_weights,
+    _hot_scores,
+    (
+        Mistake(
+            "the softmax runs over the queries",
+            lambda scores: scores.softmax(dim=-2),
+            "Your columns add up to 1. Who hands out shares: a key or a query?",
+            "Add your weights up along the last axis. Each row should give 1.",
+        ),
+        Mistake(
+            "the softmax runs over dim=1",
+            lambda scores: scores.softmax(dim=1),
+            "Right for one sentence, wrong for a batch of them. Which axis is 1 then?",
+            "Count the axis from the end: whatever stands in front, keys are last.",
+        ),
+        Mistake(
+            "the softmax runs over dim=0",
+            lambda scores: scores.softmax(dim=0),
+            "Axis 0 holds queries here and sentences there, but never keys.",
+            "The scores are “… q k”. Which index, counted from the end, is k?",
+        ),
+        Mistake(
+            "e to the 1000 overflows",
+            _without_maximum,
+            "Fine for small scores. Yet e¹⁰⁰⁰ is infinite, and infinite by infinite "
+            "is no number.",
+            "Only differences count. What may you subtract from a row, so that its "
+            "largest score becomes 0?",
+        ),
+        Mistake(
+            "one maximum for the whole table",
+            _whole_maximum,
+            "No row overflows. But look at a row far below the largest score: 0 / 0.",
+            "Each row is a softmax of its own, so each needs a maximum of its own. "
+            "keepdim=True helps.",
+        ),
+        Mistake(
+            "shares of the scores themselves",
+            lambda scores: scores / scores.sum(dim=-1, keepdim=True),
+            "Each row adds up to 1, but shares can be negative. What makes any number "
+            "positive?",
+            "Take powers first, then divide by their sum.",
+        ),
+    ),
+    "Three steps per row: subtract its maximum, take powers, divide by their sum.",
+)
+
+
+# --- context -----------------------------------------------------------------------
+
+
+def _weights_and_values(generator):
+    shapes = ((5, 5), (5, 5)), ((3, 5), (5, 7)), ((2, 3, 5), (2, 5, 7))
+    made = [[normal(generator, *s) for s in pair] for pair in shapes]
+    return [(scores.softmax(dim=-1), values) for scores, values in made]
+
+
+CONTEXT = Exercise(
+    "attention.context",
+    "Gives the context “… q e”, a mixture of values for each query, from weights "
+    "“… q k” and values “… k e”. It is all that attention hands on.",
+    ("weights", "values"),
+    lambda weights, values: weights @ values,
+    _weights_and_values,
+    (
+        Mistake(
+            "weights times values, entry by entry",
+            lambda weights, values: weights * values,
+            "The star multiplies entry by entry, and only works where the sizes happen "
+            "to agree. Nothing is mixed yet.",
+            "One number of the context is a *sum* over all keys. Which product sums?",
+        ),
+        Mistake(
+            "weights transposed",
+            lambda weights, values: weights.transpose(-2, -1) @ values,
+            "You mix along the queries: each row of yours is what one key gave away.",
+            "“q k, k e -> q e”: the axes that meet are already neighbors.",
+        ),
+        Mistake(
+            "the plain average of the values",
+            lambda weights, values: values.mean(-2, keepdim=True).expand(
+                *weights.shape[:-1], values.shape[-1]
+            ),
+            "Every query gets the same. Your weights are not used.",
+            "Weighted: each value times its weight, then the sum over the keys.",
+        ),
+        Mistake(
+            "only the best value",
+            lambda weights, values: (
+                F.one_hot(weights.argmax(-1), weights.shape[-1]).to(values) @ values
+            ),
+            "A hard dictionary: the winner takes all. What of the other shares?",
+            "Do not choose. Every value comes along, times its weight.",
+        ),
+    ),
+    "For one query: multiply each value by its weight and add up. For all queries at "
+    "once this is one product.",
+    shared=attend,
+)
+
+
+EXERCISES = (SCORES, WEIGHTS, CONTEXT)

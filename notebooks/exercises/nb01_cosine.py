@@ -1,0 +1,170 @@
+"""Two exercises of notebook 01: hear only directions, and look an animal up.
+
+Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils.attention import attend
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def _cosine_inputs(generator):
+    def one(temperature, *sizes):
+        queries, keys, values = (normal(generator, *size) for size in sizes)
+        return 3 * queries, keys, values, temperature
+
+    return [one(0.1, (3, 7), (5, 7), (5, 4)), one(0.5, (6, 2), (3, 2), (3, 5))]
+
+
+def _unit(x):
+    return F.normalize(x, dim=-1)
+
+
+def _column_unit(x):
+    return F.normalize(x, dim=0)
+
+
+def _mix(scores, values):
+    return scores.softmax(dim=-1) @ values
+
+
+def cosine_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, temperature: float
+) -> Tensor:
+    """Attention that hears only directions, "q e"."""
+    cosines = F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).T
+    return (cosines / temperature).softmax(dim=-1) @ values
+
+
+COSINE = Exercise(
+    "attention.cosine",
+    "Gives the context “q e”; scores are the cosines of queries “q d” and keys “k d”, "
+    "divided by the temperature. A long vector no longer shouts.",
+    ("queries", "keys", "values", "temperature"),
+    cosine_attention,
+    _cosine_inputs,
+    (
+        Mistake(
+            "lengths still count",
+            lambda q, k, v, t: _mix(q @ k.T / t, v),
+            "Make a query twice as long: your answer changes. A cosine would not.",
+            "A cosine is the dot product of two vectors of length 1.",
+        ),
+        Mistake(
+            "only the queries have length 1",
+            lambda q, k, v, t: _mix(_unit(q) @ k.T / t, v),
+            "The length of a query is gone. That of a key still counts.",
+            "Both sides of a cosine are divided by their lengths.",
+        ),
+        Mistake(
+            "only the keys have length 1",
+            lambda q, k, v, t: _mix(q @ _unit(k).T / t, v),
+            "The length of a key is gone. That of a query still counts.",
+            "Both sides of the product need the length 1.",
+        ),
+        Mistake(
+            "multiplied by the temperature",
+            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T * t, v),
+            "A low temperature should be *cold*: one key takes nearly all.",
+            "What makes 0.9 and 0.8 differ more: times 0.1, or divided by 0.1?",
+        ),
+        Mistake(
+            "no temperature",
+            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v),
+            "Cosines from −1 to 1 leave softmax lukewarm. One argument is unused.",
+            "Where does the temperature stand in section 3?",
+        ),
+        Mistake(
+            "columns of length 1",
+            lambda q, k, v, t: _mix(_column_unit(q) @ _column_unit(k).T / t, v),
+            "You give each *column* the length 1. Whose length should it be?",
+            "One query is one row: its length sums over the last axis.",
+        ),
+    ),
+    "F.normalize(x, dim=-1) gives vectors of length 1. Their product is a cosine.",
+)
+
+
+# --- look up -----------------------------------------------------------------------
+
+
+def _lists(generator):
+    def one(items):
+        asked, *others = torch.randperm(8, generator=generator).tolist()
+        colors = torch.randperm(8, generator=generator)[:items]
+        if asked not in colors:
+            colors[-1] = asked
+        return asked, torch.tensor(others[:items]), colors
+
+    return [one(3), one(5), one(6)]
+
+
+def _one_hot(ids):
+    return F.one_hot(ids, 8).to(torch.get_default_dtype())
+
+
+def _answer(color, keys, values, cold=100):
+    query = cold * _one_hot(torch.tensor([color]))
+    return attend(query, _one_hot(keys), values)[0]
+
+
+def look_up(color: int, animals: Tensor, colors: Tensor) -> Tensor:
+    """Which animal has this color? Nearly its one-hot vector, "8"."""
+    query = 100 * F.one_hot(torch.tensor([color]), 8)  # cold: a long query
+    keys, values = F.one_hot(colors, 8), F.one_hot(animals, 8)
+    made = [x.to(torch.get_default_dtype()) for x in (query, keys, values)]
+    return attend(*made)[0]
+
+
+LOOK_UP = Exercise(
+    "attention.look_up",
+    "Gives the context “8”, nearly the one-hot vector of the animal that has this "
+    "color id, for ids of animals “k” and colors “k”. No training: you choose what "
+    "asks, what answers and what comes back.",
+    ("color", "animals", "colors"),
+    look_up,
+    _lists,
+    (
+        Mistake(
+            "too warm",
+            lambda color, a, c: _answer(color, c, _one_hot(a), cold=1),
+            "The right animal leads, but all the others are in the mixture too. Is a "
+            "lead of 1 cold enough?",
+            "Section 3: which number makes a softmax cold? Equal one-hots score 1, "
+            "others 0.",
+        ),
+        Mistake(
+            "the animals answer, the colors come back",
+            lambda color, a, c: _answer(color, a, _one_hot(c)),
+            "You compare the color with *animals*. With what should it be compared?",
+            "Keys are what the query is compared with; values are what comes home.",
+        ),
+        Mistake(
+            "the color comes back",
+            lambda color, a, c: _answer(color, c, _one_hot(c)),
+            "Well found. Yet what you hand over is the color that was asked for.",
+            "Keys and values need not be the same thing. What do you want to know?",
+        ),
+        Mistake(
+            "the color is compared with animals",
+            lambda color, a, c: _answer(color, a, _one_hot(a)),
+            "Animals come back, but a color was compared with animals.",
+            "The keys are one-hot vectors of what the query is one of.",
+        ),
+        Mistake(
+            "the place instead of the animal",
+            lambda color, a, c: _answer(color, c, torch.eye(len(c))),
+            "These are the weights: *where* it stands. Which animal stands there?",
+            "One product is missing: weights times values.",
+        ),
+    ),
+    "Three lines: a query from the color, keys from the colors, values from the "
+    "animals, each of them one-hot. Then look again at section 3.",
+)
+
+
+EXERCISES = (COSINE, LOOK_UP)

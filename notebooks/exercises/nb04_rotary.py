@@ -1,0 +1,229 @@
+"""Exercises of notebook 04: what turns. A step in the table, and rotary.
+
+Knows the shared functions. Knows nothing of how an answer is run or shown.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.positions import rotary_table, rotate, sinusoidal_positions
+
+# --- a step ------------------------------------------------------------------------
+
+
+def step_on(row: Tensor, steps: int) -> Tensor:
+    """The row of the sinusoidal table that stands `steps` positions after `row`, "m".
+
+    Source: the addition formulas; Vaswani et al. 2017, section 3.5.
+    """
+    sines, cosines = row.unflatten(-1, (-1, 2)).unbind(-1)
+    sine, cosine = sinusoidal_positions(steps + 1, len(row))[-1].view(-1, 2).unbind(-1)
+    moved = [sines * cosine + cosines * sine, cosines * cosine - sines * sine]
+    return torch.stack(moved, dim=-1).flatten()
+
+
+def _rows(generator):
+    cases = []
+    for width, steps in ((6, 5), (10, 3)):
+        place = int(torch.randint(20, 90, (), generator=generator))
+        cases.append((sinusoidal_positions(place + 1, width)[-1], steps))
+    return cases
+
+
+def _back(row, steps):
+    flipped = row.unflatten(-1, (-1, 2)).flip(-1).flatten()
+    return step_on(flipped, steps).unflatten(-1, (-1, 2)).flip(-1).flatten()
+
+
+def _fast(row, steps):
+    first, second = row.unflatten(-1, (-1, 2)).unbind(-1)
+    sine, cosine = math.sin(steps), math.cos(steps)
+    moved = [first * cosine + second * sine, second * cosine - first * sine]
+    return torch.stack(moved, dim=-1).flatten()
+
+
+def _by_halves(row, steps):
+    pairs = row.unflatten(-1, (2, -1)).transpose(0, 1).flatten()
+    return step_on(pairs, steps).unflatten(-1, (-1, 2)).transpose(0, 1).flatten()
+
+
+STEP = Exercise(
+    "positions.step",
+    "Gives the row “m” that stands so many steps after a row “m” of the table. "
+    "Nobody says where the row stood: one rotation serves everywhere.",
+    ("row", "steps"),
+    step_on,
+    _rows,
+    (
+        Mistake(
+            "turned back",
+            _back,
+            "You arrive as many positions too early. In a pair the sine comes first.",
+            "Compare with the formula of section 4: where does the minus stand?",
+        ),
+        Mistake(
+            "the row with the number `steps`",
+            lambda row, steps: sinusoidal_positions(steps + 1, len(row))[-1],
+            "That is where someone arrives who starts at position 0.",
+            "The row that you were given says where each hand stands now. Use it.",
+        ),
+        Mistake(
+            "rows are added",
+            lambda row, steps: row + sinusoidal_positions(steps + 1, len(row))[-1],
+            "Your hands have changed their length. Angles add up, sines do not.",
+            "The sine of a sum needs both the sine and the cosine: four products.",
+        ),
+        Mistake(
+            "every hand turns as far as hand 0",
+            _fast,
+            "Hand 0 is right. Do the slower hands turn by the same angle?",
+            "Each pair has a 2×2 block of its own, with the speed of its hand.",
+        ),
+        Mistake(
+            "pairs of the two halves",
+            _by_halves,
+            "Column 0 and the first column of the second half belong to different "
+            "hands.",
+            "In this table a hand is two *neighboring* columns.",
+        ),
+        Mistake(
+            "the columns are rolled",
+            lambda row, steps: row.roll(steps),
+            "You moved the numbers to other columns. Positions run down the table, "
+            "columns are hands.",
+            "Every hand stays in its columns and turns there.",
+        ),
+    ),
+    "Section 4 has a matrix that moves every row by a number of steps.",
+)
+
+
+# --- rotary ------------------------------------------------------------------------
+
+
+def turn_rows(x: Tensor) -> Tensor:
+    """Turn each row of "b h t d" by the angle of its position, counted from 0."""
+    return rotate(x, *rotary_table(*x.shape[-2:]))
+
+
+def rotary(
+    queries: Tensor, keys: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """All three as attention wants them: only what is compared knows its position."""
+    cos, sin = rotary_table(*queries.shape[-2:])
+    return rotate(queries, cos, sin), rotate(keys, cos, sin), values
+
+
+def _both(turn):
+    """The exercise with another way to turn queries and keys."""
+    return lambda queries, keys, values: (turn(queries), turn(keys), values)
+
+
+def _neighbors(x):
+    x = x.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
+    return turn_rows(x).unflatten(-1, (2, -1)).transpose(-2, -1).flatten(-2)
+
+
+def _mixed_angles(x):
+    tables = rotary_table(*x.shape[-2:])
+    halves = (table[:, : x.shape[-1] // 2] for table in tables)
+    return rotate(x, *(half.repeat_interleave(2, dim=-1) for half in halves))
+
+
+def _other_way(x):
+    cos, sin = rotary_table(*x.shape[-2:])
+    return rotate(x, cos, -sin)
+
+
+def _one_speed(x):
+    cos, sin = (
+        table[:, :1].expand(-1, x.shape[-1]) for table in rotary_table(x.shape[-2], 2)
+    )
+    return rotate(x, cos, sin)
+
+
+def _from_one(x):
+    cos, sin = rotary_table(x.shape[-2] + 1, x.shape[-1])
+    return rotate(x, cos[1:], sin[1:])
+
+
+ROTARY = Exercise(
+    "positions.rotary",
+    "Gives queries, keys, values (“b h t d”, positions from 0) as rotary attention "
+    "wants them, pairs (i, i + d/2): then a score knows the distance and nothing else.",
+    ("queries", "keys", "values"),
+    rotary,
+    lambda g: [
+        (normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6)),
+        (normal(g, 1, 4, 12, 8), normal(g, 1, 2, 12, 8), normal(g, 1, 2, 12, 8)),
+    ],
+    (
+        Mistake(
+            "values turned too",
+            lambda q, k, v: (turn_rows(q), turn_rows(k), turn_rows(v)),
+            "Move the sentence ten positions on: your contexts change, though nothing "
+            "was said differently.",
+            "Two of the three meet in a dot product. What happens to the third?",
+        ),
+        Mistake(
+            "only the queries turned",
+            lambda q, k, v: (turn_rows(q), k, v),
+            "Your scores depend on where the query stands, not on the distance.",
+            "A distance needs two ends, and each must know where it stands.",
+        ),
+        Mistake(
+            "pairs of neighbors",
+            _both(_neighbors),
+            "A rotation, and a good one, but of the pairs (0, 1), (2, 3), … Weights "
+            "trained with other pairs could not read it.",
+            "The partner of column i is half a width away: x.chunk(2, dim=-1).",
+        ),
+        Mistake(
+            "angles for neighbors, pairs of halves",
+            _both(_mixed_angles),
+            "Lengths change: the two columns of a pair are turned by different angles.",
+            "Columns i and i + d/2 share an angle. In which order do your angles "
+            "stand?",
+        ),
+        Mistake(
+            "turned the other way",
+            _both(_other_way),
+            "As long as all agree, the scores are right. But a cache or a checkpoint "
+            "turned our way could not be mixed with yours.",
+            "Counterclockwise, as in school. Which of the two products is subtracted?",
+        ),
+        Mistake(
+            "one speed for all pairs",
+            _both(_one_speed),
+            "All pairs come round together after 6.3 positions: 0 and 6 look alike.",
+            "Pair i turns by base^(−2i/d) per position, with d the width of a head.",
+        ),
+        Mistake(
+            "positions are numbered from 1",
+            _both(_from_one),
+            "The scores survive, since only distances count. Still: the first row "
+            "should not be turned.",
+            "Which angle belongs to position 0?",
+        ),
+        Mistake(
+            "the head's number taken for the position",
+            _both(lambda x: turn_rows(x.transpose(1, 2)).transpose(1, 2)),
+            "All words of a head are turned alike: order is as invisible as before.",
+            "“b h t d”: positions run along the last axis but one.",
+        ),
+        Mistake(
+            "the table is added",
+            _both(lambda x: x + sinusoidal_positions(*x.shape[-2:])),
+            "That is door 1. Rotary adds nothing: each pair keeps its length.",
+            "Four products per pair, as in the matrix of section 4.",
+        ),
+    ),
+    "Write one function that turns a tensor. Then decide whom to hand to it.",
+)
+
+
+EXERCISES = (STEP, ROTARY)

@@ -1,0 +1,183 @@
+"""Exercises of notebook 05: a block from its parts.
+
+Knows the shared block. Knows nothing of how an answer is run or shown.
+"""
+
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.blocks import EncoderBlock, Residual
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+# --- the block ---------------------------------------------------------------------
+
+
+def _norm(generator, width):
+    scale, shift = normal(generator, 2, width)
+    return lambda x: F.layer_norm(x, scale.shape, scale, shift)
+
+
+def _attention(generator, length, width):
+    weights = normal(generator, length, length).softmax(dim=-1)
+    matrix = normal(generator, width, width)
+    return lambda x: weights @ x @ matrix
+
+
+def _feedforward(generator, width):
+    widen, narrow = normal(generator, 2, width, 2 * width + 1)
+    return lambda x: (x @ widen).relu() @ narrow.T
+
+
+def _dropout(generator, width):
+    """Always the same third of the columns, so that two answers can be compared."""
+    kept = torch.randperm(width, generator=generator) % 3 > 0
+    return lambda x: x * kept * 1.5
+
+
+def _parts(generator):
+    cases = []
+    for batch, length, width in ((2, 5, 6), (1, 4, 9)):
+        x = 2 * normal(generator, batch, length, width) + 1
+        norm1, norm2 = _norm(generator, width), _norm(generator, width)
+        attention = _attention(generator, length, width)
+        feedforward = _feedforward(generator, width)
+        parts = norm1, attention, norm2, feedforward, _dropout(generator, width)
+        cases.append((x, *map(Part, parts)))
+    return cases
+
+
+def block(
+    x: Tensor,
+    norm1: nn.Module,
+    attention: nn.Module,
+    norm2: nn.Module,
+    feedforward: nn.Module,
+    dropout: nn.Module,
+) -> Tensor:
+    """The forward pass of the shared encoder block with these parts, "b t m"."""
+
+    def residual(norm):
+        own = SimpleNamespace(d_model=x.shape[-1], pre=True, norm=norm, dropout=dropout)
+        return lambda x, sublayer: Residual.forward(own, x, sublayer)
+
+    whole = SimpleNamespace(
+        attention=lambda x, **options: attention(x),
+        attention_residual=residual(norm1),
+        feedforward=feedforward,
+        feedforward_residual=residual(norm2),
+    )
+    return EncoderBlock.forward(whole, x)
+
+
+def _post_norm(x, norm1, attention, norm2, feedforward, dropout):
+    x = norm1(x + dropout(attention(x)))
+    return norm2(x + dropout(feedforward(x)))
+
+
+def _normed_road(x, norm1, attention, norm2, feedforward, dropout):
+    x = norm1(x)
+    x = norm2(x + dropout(attention(x)))
+    return x + dropout(feedforward(x))
+
+
+def _on_the_road(x, norm1, attention, norm2, feedforward, dropout):
+    x = dropout(x + attention(norm1(x)))
+    return dropout(x + feedforward(norm2(x)))
+
+
+def _parallel(x, norm1, attention, norm2, feedforward, dropout):
+    return x + dropout(attention(norm1(x))) + dropout(feedforward(norm2(x)))
+
+
+def _no_road(x, norm1, attention, norm2, feedforward, dropout):
+    return dropout(feedforward(norm2(dropout(attention(norm1(x))))))
+
+
+def _half_a_road(x, norm1, attention, norm2, feedforward, dropout):
+    x = x + dropout(attention(norm1(x)))
+    return dropout(feedforward(norm2(x)))
+
+
+BLOCK = Exercise(
+    "blocks.block",
+    "Gives “b t m”: a pre-norm block, put together from its parts, which are all "
+    "functions “b t m” to “b t m”. The road from x to the result must stay free.",
+    ("x", "norm1", "attention", "norm2", "feedforward", "dropout"),
+    block,
+    _parts,
+    (
+        Mistake(
+            "post-norm",
+            _post_norm,
+            "A good block, but that of the paper: the norm stands on the road.",
+            "Pre-norm: who reads what the norm has made, the road or the branch?",
+        ),
+        Mistake(
+            "the road itself is normed",
+            _normed_road,
+            "The branch reads the norm, as it should. So does the road: what was "
+            "`x` before is gone.",
+            "Give the normed vector no name, or another one than x.",
+        ),
+        Mistake(
+            "dropout on the road",
+            _on_the_road,
+            "You drop what came from all the blocks before. Section 5 counts what is "
+            "left after 24 of them.",
+            "Inside the plus, on one side only.",
+        ),
+        Mistake(
+            "the feed-forward reads the old x",
+            _parallel,
+            "Both branches read the same. So the feed-forward cannot think about what "
+            "attention has just brought.",
+            "Two steps, one after the other: the second begins where the first ended.",
+        ),
+        Mistake(
+            "no road at all",
+            _no_road,
+            "Nothing is added to anything. Twelve such blocks, and all words are one.",
+            "A plus, twice.",
+        ),
+        Mistake(
+            "the road ends before the feed-forward",
+            _half_a_road,
+            "The first half is right. What comes out holds the second branch only.",
+            "Both halves have the same form.",
+        ),
+        Mistake(
+            "no dropout",
+            lambda x, n1, attention, n2, feedforward, dropout: block(
+                x, n1, attention, n2, feedforward, nn.Identity()
+            ),
+            "One of your arguments is unused.",
+            "Just before each plus, on the branch.",
+        ),
+        Mistake(
+            "no norm",
+            lambda x, n1, attention, n2, feedforward, dropout: block(
+                x, nn.Identity(), attention, nn.Identity(), feedforward, dropout
+            ),
+            "The branches read the bare road. Its numbers grow from block to block.",
+            "Each branch begins with a norm of its own.",
+        ),
+        Mistake(
+            "one norm for both",
+            lambda x, n1, attention, n2, feedforward, dropout: block(
+                x, n1, attention, n1, feedforward, dropout
+            ),
+            "Both branches read through the same norm. Each has learned a scale of its "
+            "own.",
+            "One of your arguments is unused.",
+        ),
+    ),
+    "Twice the same: norm, layer, dropout, plus. Begin with the first line.",
+    shared=EncoderBlock,
+)
+
+
+EXERCISES = (BLOCK,)

@@ -1,0 +1,209 @@
+"""Exercises of notebook 05: a norm, and what it does not see.
+
+Knows the shared formula. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+# --- the norm ----------------------------------------------------------------------
+
+
+def layer_norm(x: Tensor, scale: Tensor, shift: Tensor, eps: float) -> Tensor:
+    """What `nn.LayerNorm` computes, "... m".
+
+    Source: Ba et al. 2016, section 3.
+    """
+    centered = x - x.mean(dim=-1, keepdim=True)
+    variance = centered.square().mean(dim=-1, keepdim=True)
+    return scale * centered / (variance + eps).sqrt() + shift
+
+
+def _streams(generator):
+    def one(eps, *shape):
+        x = 3 * normal(generator, *shape) + 2
+        scale, shift = normal(generator, 2, shape[-1])
+        return x, scale, shift, eps
+
+    quiet = one(0.1, 5, 6)
+    quiet[0][1] = 4.0  # a word without any spread
+    quiet[0][2] /= 10
+    return [one(1e-5, 2, 3, 8), quiet]
+
+
+def _normed(dims, unbiased=False):
+    """The same, with mean and variance over these axes."""
+
+    def norm(x, scale, shift, eps):
+        axes = tuple(range(x.ndim))[dims]
+        mean = x.mean(axes, keepdim=True)
+        variance = x.var(axes, keepdim=True, unbiased=unbiased)
+        return scale * (x - mean) / (variance + eps).sqrt() + shift
+
+    return norm
+
+
+def _variance(x):
+    return x.var(-1, keepdim=True, unbiased=False)
+
+
+def _centered(x):
+    return x - x.mean(-1, keepdim=True)
+
+
+LAYER_NORM = Exercise(
+    "blocks.layer_norm",
+    "Gives “… m” for x “… m”, scale “m”, shift “m” and a number eps: each word gets "
+    "one size, whatever the layers before it have added up.",
+    ("x", "scale", "shift", "eps"),
+    layer_norm,
+    _streams,
+    (
+        Mistake(
+            "over the batch",
+            _normed(slice(None, -1)),
+            "Every column has mean 0 now. Should a word depend on its neighbors?",
+            "μ has an index t and no m: over which axis was it taken?",
+        ),
+        Mistake(
+            "over the whole sentence",
+            _normed(slice(-2, None)),
+            "One mean for all words of a sentence: a loud word makes the others quiet.",
+            "Only the last axis. keepdim=True keeps a place for it.",
+        ),
+        Mistake(
+            "divided by m − 1",
+            _normed(slice(-1, None), unbiased=True),
+            "Nearly right: all numbers are a little too small. What does `var` divide "
+            "by unless you tell it?",
+            "This variance is a plain average of squares, not an estimate.",
+        ),
+        Mistake(
+            "no eps",
+            lambda x, scale, shift, eps: (
+                scale * _centered(x) / _variance(x).sqrt() + shift
+            ),
+            "One word here has the same number everywhere. Its spread is 0, and 0 / 0 "
+            "is no number.",
+            "One argument is unused.",
+        ),
+        Mistake(
+            "eps outside the root",
+            lambda x, scale, shift, eps: (
+                scale * _centered(x) / (_variance(x).sqrt() + eps) + shift
+            ),
+            "With eps = 0.00001 nobody would see it. With 0.1 the quiet words differ.",
+            "Look how far the root reaches in the formula.",
+        ),
+        Mistake(
+            "`std` as it comes, plus eps",
+            lambda x, scale, shift, eps: (
+                scale * _centered(x) / (x.std(-1, keepdim=True) + eps) + shift
+            ),
+            "Close. Two small things: what does `std` divide by, and how far does the "
+            "root reach?",
+            "Begin with the variance: it has an argument `unbiased`, and eps joins it.",
+        ),
+        Mistake(
+            "the mean stays",
+            lambda x, scale, shift, eps: (
+                scale * x / (_variance(x) + eps).sqrt() + shift
+            ),
+            "Each word has spread 1, but its mean is still there.",
+            "Two things happen above the line of the fraction.",
+        ),
+        Mistake(
+            "divided by the variance",
+            lambda x, scale, shift, eps: (
+                scale * _centered(x) / (_variance(x) + eps) + shift
+            ),
+            "Make x ten times larger: your answer gets ten times smaller.",
+            "A variance is a *squared* spread.",
+        ),
+        Mistake(
+            "scale and shift forgotten",
+            lambda x, scale, shift, eps: _centered(x) / (_variance(x) + eps).sqrt(),
+            "Well normed. Two arguments are unused.",
+            "What was learned comes last: a factor and a summand for each column.",
+        ),
+        Mistake(
+            "shifted before it is scaled",
+            lambda x, scale, shift, eps: (
+                scale * (_centered(x) / (_variance(x) + eps).sqrt() + shift)
+            ),
+            "Your shift gets scaled as well.",
+            "Where a word's number is exactly its mean, the result is the shift alone.",
+        ),
+    ),
+    "Mean and variance of each word, over the last axis; then the formula.",
+)
+
+
+# --- what it does not see ----------------------------------------------------------
+
+
+def words_changed(length: int = 7, d_model: int = 16) -> tuple[int, int, int]:
+    """How many words differ behind nn.LayerNorm after each of three changes."""
+    x = normal(torch.Generator().manual_seed(0), length, d_model)
+    louder, mirrored, one_number = x.clone(), x.clone(), x.clone()
+    louder[1] += 100
+    mirrored[1] *= -1
+    one_number[1, 0] += 100
+    norm = nn.LayerNorm(d_model)
+    differ = [
+        (norm(changed) - norm(x)).abs().amax(dim=-1) > 1e-3
+        for changed in (louder, mirrored, one_number)
+    ]
+    return tuple(int(words.sum()) for words in differ)
+
+
+NORM_SEES = Exercise(
+    "blocks.norm_sees",
+    "Wants three counts (a, b, c). Behind LayerNorm, how many of seven words change if "
+    "cat's numbers (a) all grow by 100, (b) all change sign, (c) one grows by 100?",
+    (),
+    words_changed,
+    lambda generator: [()],
+    (
+        Mistake(
+            "a constant is seen",
+            lambda: (1, 1, 1),
+            "(b) and (c) are right. In (a), what becomes of *cat*'s mean, and what is "
+            "subtracted from each number?",
+            "Try it with two numbers: 1 and 3, then 101 and 103.",
+        ),
+        Mistake(
+            "a sign is not seen",
+            lambda: (0, 0, 1),
+            "(a) and (c) are right. Is a spread negative when the numbers are?",
+            "Try it with the numbers −1 and 1, then with 1 and −1.",
+        ),
+        Mistake(
+            "words see each other",
+            lambda: (7, 7, 7),
+            "That would be BatchNorm in training: strangers change your sentence.",
+            "Over which axis does LayerNorm take its mean?",
+        ),
+        Mistake(
+            "one number is forgiven too",
+            lambda: (0, 1, 0),
+            "(a) and (b) are right. In (c) the mean moves by 100/16 only.",
+            "The fifteen other numbers of *cat*: do they keep their place?",
+        ),
+        Mistake(
+            "only one number changes",
+            lambda: (0, 1, 7),
+            "(a) and (b) are right. In (c) one *word* was touched, at one number.",
+            "Rows are words, columns are not.",
+        ),
+    ),
+    "Go through the formula: which of the changes survive “minus the mean, by the "
+    "spread”?",
+    predicts=True,
+)
+
+
+EXERCISES = (LAYER_NORM, NORM_SEES)

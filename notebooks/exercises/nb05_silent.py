@@ -1,0 +1,146 @@
+"""An exercise of notebook 05: a test that asks whether the road of a block is free.
+
+Knows small blocks, healthy and sick. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def road_is_free(block: nn.Module, x: Tensor) -> bool:
+    """Does x arrive untouched, in training mode, when both branches add nothing?"""
+    for layer in (block.attention.to_output, block.feedforward.down):
+        nn.init.zeros_(layer.weight)
+        nn.init.zeros_(layer.bias)
+    return torch.equal(block.train()(x), x)
+
+
+def _linear(generator, width):
+    layer = nn.Linear(width, width, device="meta").to_empty(device="cpu")
+    for parameter in layer.requires_grad_(False).parameters():
+        parameter.copy_(normal(generator, *parameter.shape))
+    return layer
+
+
+class _Attention(nn.Module):
+    """Every word looks at all words alike."""
+
+    def __init__(self, generator, width):
+        super().__init__()
+        self.to_output = _linear(generator, width)
+
+    def forward(self, x):
+        return self.to_output(x.mean(dim=1, keepdim=True)).expand_as(x)
+
+
+class _FeedForward(nn.Module):
+    """An activation function and a matrix."""
+
+    def __init__(self, generator, width):
+        super().__init__()
+        self.down = _linear(generator, width)
+
+    def forward(self, x):
+        return self.down(x.relu())
+
+
+class _Suspect(nn.Module):
+    """A small block. What stands on its road: nothing, "dropout" or a "norm"?"""
+
+    def __init__(self, generator, width, road):
+        super().__init__()
+        self.attention = _Attention(generator, width)
+        self.feedforward = _FeedForward(generator, width)
+        self.dropout, self.road = nn.Dropout(0.5), road
+
+    def forward(self, x):
+        for branch in (self.attention, self.feedforward):
+            y = branch(F.layer_norm(x, x.shape[-1:]))
+            x = self.dropout(x + y) if self.road == "dropout" else x + self.dropout(y)
+        return F.layer_norm(x, x.shape[-1:]) if self.road == "norm" else x
+
+
+def _silence(*layers, biases=True):
+    for layer in layers:
+        nn.init.zeros_(layer.weight)
+        if biases:
+            nn.init.zeros_(layer.bias)
+
+
+def _ends(block):
+    return block.attention.to_output, block.feedforward.down
+
+
+def _suspects(generator):
+    roads = None, "dropout", "dropout", "norm", None
+    blocks = [_Suspect(generator, 6, road) for road in roads]
+    blocks[2].eval()
+    for layer in _ends(blocks[4]):
+        nn.init.zeros_(layer.bias)
+    return [(block, normal(generator, 2, 5, 6)) for block in blocks]
+
+
+def _verdict(prepare):
+    """The test with another way to make a block ready for it."""
+
+    def test(block, x):
+        prepare(block)
+        return torch.equal(block(x), x)
+
+    return test
+
+
+SILENT = Exercise(
+    "blocks.silent",
+    "Gives True if x comes out of a block untouched, in training mode, once both "
+    "branches are silent. Nothing else shows that dropout stands on the road.",
+    ("block", "x"),
+    road_is_free,
+    _suspects,
+    (
+        Mistake(
+            "only the shapes are compared",
+            lambda block, x: block(x).shape == x.shape,
+            "Every block passes, sick or healthy.",
+            "What comes out must be x itself, number by number.",
+        ),
+        Mistake(
+            "the mode is left as it was found",
+            _verdict(lambda block: _silence(*_ends(block))),
+            "One of these blocks was handed over ready for use. There dropout sleeps.",
+            "Say yourself in which mode you test.",
+        ),
+        Mistake(
+            "tested in use, not in training",
+            _verdict(lambda block: _silence(*_ends(block.eval()))),
+            "A block with dropout on the road passes. When does dropout do nothing?",
+            "There are two modes, and dropout works in one of them.",
+        ),
+        Mistake(
+            "one branch still speaks",
+            _verdict(lambda block: _silence(block.train().attention.to_output)),
+            "Healthy blocks fail here, because one branch still adds something.",
+            "There are two branches. Which layer is the last one of each?",
+        ),
+        Mistake(
+            "the biases still speak",
+            _verdict(lambda block: _silence(*_ends(block.train()), biases=False)),
+            "A layer whose weights are all 0 still says something, if it has a bias.",
+            "Two tensors per layer.",
+        ),
+        Mistake(
+            "upside down",
+            lambda block, x: not road_is_free(block, x),
+            "Healthy blocks get False, sick ones True.",
+            "Read the question again: is the road *free*?",
+        ),
+    ),
+    "Zeros into the last layer of each branch, then training mode, then compare.",
+)
+
+
+EXERCISES = (SILENT,)

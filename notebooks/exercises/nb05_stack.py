@@ -1,0 +1,130 @@
+"""Exercises of notebook 05: a stack of blocks.
+
+Knows the shared encoder. Knows nothing of how an answer is run or shown.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.exercises.drawing import Part, normal
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.models import Encoder
+
+# --- the stack ---------------------------------------------------------------------
+
+
+def stack(x: Tensor, blocks: list[nn.Module], norm: nn.Module) -> Tensor:
+    """The forward pass of the shared encoder, from the embedding on, "b t m"."""
+    whole = SimpleNamespace(
+        vocab_size=2,
+        pad_id=0,
+        embedding=lambda ids: x,
+        blocks=[lambda x, mask, one=one: one(x) for one in blocks],
+        norm=norm,
+    )
+    return Encoder.forward(whole, torch.ones(x.shape[:2], dtype=torch.int64))
+
+
+def _block(generator, width):
+    widen, narrow = normal(generator, 2, width, width + 3)
+    return Part(lambda x: x + torch.tanh(x @ widen) @ narrow.T)
+
+
+def _stacks(generator):
+    cases = []
+    for (batch, length, width), depth in (((2, 5, 6), 3), ((1, 4, 8), 2)):
+        blocks = [_block(generator, width) for _ in range(depth)]
+        x, scale = normal(generator, batch, length, width), normal(generator, width)
+        cases.append((x, blocks, Part(functools.partial(_norm, scale=scale))))
+    return cases
+
+
+def _norm(x, scale):
+    return F.layer_norm(x, scale.shape, scale)
+
+
+def _sum(x, blocks, norm):
+    return norm(sum(block(x) for block in blocks))
+
+
+def _norm_after_each(x, blocks, norm):
+    for one in blocks:
+        x = norm(one(x))
+    return x
+
+
+def _second_road(x, blocks, norm):
+    for one in blocks:
+        x = x + one(x)
+    return norm(x)
+
+
+STACK = Exercise(
+    "blocks.stack",
+    "Gives “b t m” for x “b t m”, a list of pre-norm blocks and a norm: each block "
+    "reads what the last one wrote, or it learns nothing.",
+    ("x", "blocks", "norm"),
+    stack,
+    _stacks,
+    (
+        Mistake(
+            "each block reads the embedding",
+            lambda x, blocks, norm: norm(blocks[-1](x)),
+            "Only the last block has a say; the others are computed and thrown away.",
+            "What a block gives back must be what the next one is given.",
+        ),
+        Mistake(
+            "all read the embedding, then a sum",
+            _sum,
+            "Every block has a say, but they stand side by side: nobody builds on "
+            "anybody.",
+            "One after the other: the depth of a stack is the number of *steps*.",
+        ),
+        Mistake(
+            "the final norm is forgotten",
+            lambda x, blocks, norm: stack(x, blocks, nn.Identity()),
+            "Well stacked. But nobody has ever normed the road of pre-norm blocks.",
+            "One argument is unused.",
+        ),
+        Mistake(
+            "a norm after every block",
+            _norm_after_each,
+            "The road meets the norm again and again. That is the price of post-norm.",
+            "The norm stands once, at the end of the road.",
+        ),
+        Mistake(
+            "normed before the first block",
+            lambda x, blocks, norm: stack(norm(x), blocks, nn.Identity()),
+            "The norm has the wrong end of the road: the sums come after it.",
+            "Who adds to the road after the last block?",
+        ),
+        Mistake(
+            "a second road around each block",
+            _second_road,
+            "Every block has its own plus inside. With yours the embedding is added "
+            "again at each step.",
+            "The block gives back the whole road, not only its contribution.",
+        ),
+        Mistake(
+            "the first block, again and again",
+            lambda x, blocks, norm: stack(x, [blocks[0]] * len(blocks), norm),
+            "The right number of steps, but all with the weights of the first block.",
+            "Let the loop run over the blocks, not over their number.",
+        ),
+        Mistake(
+            "the last block first",
+            lambda x, blocks, norm: stack(x, blocks[::-1], norm),
+            "All blocks, in the wrong order. x enters at blocks[0].",
+            "norm(b2(b1(b0(x)))) reads from the inside to the outside.",
+        ),
+    ),
+    "A loop of one line, and one line after it.",
+    shared=Encoder.forward,
+)
+
+
+EXERCISES = (STACK,)

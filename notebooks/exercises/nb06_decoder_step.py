@@ -1,0 +1,177 @@
+"""Exercises of notebook 06: one step that looks back, and a gate that keeps.
+
+Knows the shared layer. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from course_utils.attention import attention_weights
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.recurrent import RecurrentAttention
+
+# --- one step ----------------------------------------------------------------------
+
+
+def context_step(state: Tensor, memory: Tensor, mask: Tensor, w: Tensor) -> Tensor:
+    """`RecurrentAttention` with the score "dot" and this matrix, for one state."""
+    layer = RecurrentAttention(memory.shape[-1], "dot")
+    arguments = state[:, None], memory, mask[:, None, None]
+    return functional_call(layer, {"combine.weight": w}, arguments)[:, 0]
+
+
+def _step_cases(generator):
+    def one(lengths, k, m):
+        mask = torch.arange(k) < torch.tensor(lengths)[:, None]
+        b = len(lengths)
+        state, memory = normal(generator, b, m), normal(generator, b, k, m)
+        return state, memory, mask, normal(generator, m, 2 * m) / m**0.5
+
+    return [one([5, 3], 5, 4), one([2, 6, 7], 7, 3), one([1], 1, 6)]
+
+
+def _scores(state, memory):
+    return torch.einsum("bm, bkm -> bk", state, memory)
+
+
+def _weights(state, memory, mask):
+    return attention_weights(_scores(state, memory), mask)
+
+
+def _mix(weights, memory):
+    return torch.einsum("bk, bkm -> bm", weights, memory)
+
+
+def _joined(first, second, w):
+    return (torch.cat([first, second], dim=-1) @ w.T).tanh()
+
+
+def _with(weigh):
+    """The whole step with other weights."""
+
+    def step(state, memory, mask, w):
+        return _joined(_mix(weigh(state, memory, mask), memory), state, w)
+
+    return step
+
+
+def _across(state, memory, mask):
+    scores = _scores(state, memory).masked_fill(~mask, -1e9)
+    return scores.softmax(dim=0)
+
+
+STEP = Exercise(
+    "recurrent.context_step",
+    "Gives tanh(W [context; state]), “b m”, for a state “b m”, a memory “b k m”, a "
+    "bool mask “b k” and W “m 2m”, with dot scores. So a state may look back.",
+    ("state", "memory", "mask", "W"),
+    context_step,
+    _step_cases,
+    (
+        Mistake(
+            "padding is not masked",
+            _with(lambda s, h, mask: _scores(s, h).softmax(dim=-1)),
+            "Rows without padding are right. In the others the state looks at words "
+            "that are not there.",
+            "The mask says True where it may look. Use it before the softmax.",
+        ),
+        Mistake(
+            "softmax along the batch",
+            _with(_across),
+            "Your weights add up to 1 over the *sentences*: they compete for a word.",
+            "Scores are “b k”. Along which of the two should shares add up to 1?",
+        ),
+        Mistake(
+            "scores used as weights",
+            _with(lambda s, h, mask: _scores(s, h) * mask),
+            "Your mixture has no shares: nothing makes the numbers add up to 1.",
+            "Between scores and mixing there is one more step.",
+        ),
+        Mistake(
+            "every word counts alike",
+            _with(lambda s, h, mask: mask / mask.sum(dim=-1, keepdim=True)),
+            "You average the real words. The state has asked nothing.",
+            "Compare the state with each memory row first.",
+        ),
+        Mistake(
+            "scaled",
+            _with(lambda s, h, mask: _weights(s / s.shape[-1] ** 0.5, h, mask)),
+            "Your weights are too even: the scores were made smaller.",
+            "The root came in 2017. Luong's dot is plain.",
+        ),
+        Mistake(
+            "state before context",
+            lambda s, h, mask, w: _joined(s, _mix(_weights(s, h, mask), h), w),
+            "Everything is there, but W's first half was learned for something else.",
+            "Read the formula from left to right: what comes first in the brackets?",
+        ),
+        Mistake(
+            "tanh forgotten",
+            lambda s, h, mask, w: (
+                torch.cat([_mix(_weights(s, h, mask), h), s], dim=-1) @ w.T
+            ),
+            "Some numbers lie outside −1 to 1. Can a state do that?",
+            "One function is missing at the very end.",
+        ),
+    ),
+    "Four lines: score, weight, mix, join. Write the shape behind each.",
+    shared=RecurrentAttention,
+)
+
+
+# --- a gate that keeps -------------------------------------------------------------
+
+
+def gate_that_keeps() -> float:
+    """The constant gate z whose 100th power is one half."""
+    return 0.5 ** (1 / 100)
+
+
+GATE = Exercise(
+    "recurrent.gate",
+    "Wants a number, to four decimals: the constant gate z that leaves half of the "
+    "gradient after 100 steps. It tells how shut a gate must be for a long memory.",
+    (),
+    gate_that_keeps,
+    lambda generator: [()],
+    (
+        Mistake(
+            "half in each step",
+            lambda: 0.5,
+            "After two steps only a quarter would be left.",
+            "The same factor, 100 times: it has to be close to 1.",
+        ),
+        Mistake(
+            "each step takes the same amount",
+            lambda: 1 - 0.5 / 100,
+            "Near. You take 1/200 of the *first* value each time, but a factor takes "
+            "its share of what is left.",
+            "Multiply it 100 times by itself and see what is left: not a half.",
+        ),
+        Mistake(
+            "divided by the steps",
+            lambda: 0.5 / 100,
+            "With this gate one step is enough to forget nearly everything.",
+            "100 factors make a power. What undoes a power?",
+        ),
+        Mistake(
+            "the share that is new",
+            lambda: 1 - 0.5 ** (1 / 100),
+            "That is how much the gate lets *in*.",
+            "z is the part of the old state that stays.",
+        ),
+        Mistake(
+            "it grows",
+            lambda: 2 ** (1 / 100),
+            "A gate above 1 would double the gradient over 100 steps.",
+            "You want a half at the end, not the double.",
+        ),
+    ),
+    "Over k steps a constant gate multiplies the gradient by z to the power of k.",
+    predicts=True,
+)
+
+
+EXERCISES = (STEP, GATE)

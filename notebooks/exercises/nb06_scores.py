@@ -1,0 +1,174 @@
+"""Exercises of notebook 06: general and additive scores.
+
+Knows the shared layers. Knows nothing of how an answer is run or shown.
+"""
+
+from torch import Tensor
+from torch.func import functional_call
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.recurrent import AdditiveScore, GeneralScore
+
+
+def _both(generator, b, q, k, m, *weights):
+    return normal(generator, b, q, m), normal(generator, b, k, m), *weights
+
+
+# --- general -----------------------------------------------------------------------
+
+
+def general_scores(queries: Tensor, keys: Tensor, w: Tensor) -> Tensor:
+    """Scores "b q k" of `GeneralScore` with this matrix."""
+    return functional_call(GeneralScore(len(w)), {"to_keys.weight": w}, (queries, keys))
+
+
+def _general_cases(generator):
+    sizes = [(2, 3, 5, 6), (1, 4, 2, 7), (3, 1, 1, 4)]
+    weights = (normal(generator, m, m) for *_, m in sizes)
+    return [_both(generator, *size, w) for size, w in zip(sizes, weights, strict=True)]
+
+
+GENERAL = Exercise(
+    "recurrent.general_scores",
+    "Gives scores s · W h, “b q k”, for queries s “b q m”, keys h “b k m” and W “m m”. "
+    "The matrix lets two networks talk that never agreed on a language.",
+    ("queries", "keys", "W"),
+    general_scores,
+    _general_cases,
+    (
+        Mistake(
+            "W is left out",
+            lambda q, k, w: q @ k.mT,
+            "That is the dot score: it needs both sides to speak one language.",
+            "Each key goes through W before it meets a query.",
+        ),
+        Mistake(
+            "W the other way around",
+            lambda q, k, w: q @ w.T @ k.mT,
+            "W translates, but from queries to keys. Which side does it stand at?",
+            "Keys lie in rows. For a column h it is W h; what is it for a row?",
+        ),
+        Mistake(
+            "both sides go through W",
+            lambda q, k, w: (q @ w.T) @ (k @ w.T).mT,
+            "Now both are translated, and again they share no language.",
+            "Only one side needs the dictionary. Which one, in s · W h?",
+        ),
+        Mistake(
+            "rows ask and columns answer, exchanged",
+            lambda q, k, w: (k @ w.T) @ q.mT,
+            "Right numbers in a table lying on its side: a row belongs to a query.",
+            "Start from the queries and turn the keys.",
+        ),
+        Mistake(
+            "scaled",
+            lambda q, k, w: q @ w @ k.mT / q.shape[-1] ** 0.5,
+            "Every score is too small by the same factor.",
+            "Nobody scaled in 2015, and a learned W can scale for itself.",
+        ),
+    ),
+    "Two products: first the keys through W, then every query with every key.",
+    shared=GeneralScore,
+)
+
+
+# --- additive ----------------------------------------------------------------------
+
+
+def additive_scores(
+    queries: Tensor, keys: Tensor, w: Tensor, u: Tensor, v: Tensor
+) -> Tensor:
+    """Scores "b q k" of `AdditiveScore` with these weights."""
+    weights = {"to_queries.weight": w, "to_keys.weight": u}
+    weights["to_score.weight"] = v[None]
+    return functional_call(AdditiveScore(len(v)), weights, (queries, keys))
+
+
+def _additive_cases(generator):
+    def one(b, q, k, m):
+        w, u = normal(generator, 2, m, m)
+        return _both(generator, b, q, k, m, w, u, normal(generator, m))
+
+    return [one(2, 3, 5, 6), one(1, 4, 2, 7), one(3, 1, 1, 4)]
+
+
+def _pairs(q, k, w, u):
+    """Both sides translated, with an axis for each other: "b q 1 m", "b 1 k m"."""
+    return (q @ w.T)[:, :, None], (k @ u.T)[:, None]
+
+
+def _sum(q, k, w, u):
+    mine, other = _pairs(q, k, w, u)
+    return mine + other
+
+
+def _product(q, k, w, u):
+    mine, other = _pairs(q, k, w, u)
+    return mine * other
+
+
+def _two_tanh(q, k, w, u):
+    mine, other = _pairs(q, k, w, u)
+    return mine.tanh() + other.tanh()
+
+
+ADDITIVE = Exercise(
+    "recurrent.additive_scores",
+    "Gives scores v · tanh(W s + U h), “b q k”, for queries s “b q m”, keys h “b k m”, "
+    "W and U “m m”, v “m”. Every query has to meet every key before the tanh.",
+    ("queries", "keys", "W", "U", "v"),
+    additive_scores,
+    _additive_cases,
+    (
+        Mistake(
+            "tanh forgotten",
+            lambda q, k, w, u, v: _sum(q, k, w, u) @ v,
+            "Without a bend a query adds the same number to all its scores, and "
+            "softmax takes that away again.",
+            "Which function stands between the sum and v?",
+        ),
+        Mistake(
+            "product in place of the sum",
+            lambda q, k, w, u, v: _product(q, k, w, u).tanh() @ v,
+            "The two sides are multiplied. What does *additive* promise?",
+            "Entry by entry, before the tanh: which sign stands in the formula?",
+        ),
+        Mistake(
+            "each side has its own tanh",
+            lambda q, k, w, u, v: _two_tanh(q, k, w, u) @ v,
+            "Bent before they meet, the two sides can only be added up, never matched.",
+            "One tanh, around both.",
+        ),
+        Mistake(
+            "W and U exchanged",
+            lambda q, k, w, u, v: _sum(q, k, u, w).tanh() @ v,
+            "The queries went through the keys' matrix.",
+            "W belongs to the states that ask, U to the memory.",
+        ),
+        Mistake(
+            "v is left out",
+            lambda q, k, w, u, v: _sum(q, k, w, u).tanh().sum(dim=-1),
+            "You add up all m numbers as if each counted alike.",
+            "Something learned says how much each of the m numbers counts.",
+        ),
+        Mistake(
+            "a softmax too many",
+            lambda q, k, w, u, v: (_sum(q, k, w, u).tanh() @ v).softmax(dim=-1),
+            "Your rows add up to 1: these are weights already.",
+            "Scores may have any sign and any sum.",
+        ),
+        Mistake(
+            "rows ask and columns answer, exchanged",
+            lambda q, k, w, u, v: (_sum(q, k, w, u).tanh() @ v).mT,
+            "Right numbers in a table lying on its side: a row belongs to a query.",
+            "Which of the two sides needs its new axis in the third place?",
+        ),
+    ),
+    "Give each side an axis of length 1 where the other side has its positions; then "
+    "a plain + makes “b q k m”.",
+    shared=AdditiveScore,
+)
+
+
+EXERCISES = (GENERAL, ADDITIVE)

@@ -1,0 +1,223 @@
+"""Exercises of notebook 07: look across, count the loss.
+
+Knows the shared kernel and loss. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils.attention import MultiHeadAttention, attend
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.shapes import IGNORED
+from course_utils.training.losses import label_loss
+
+# --- cross-attention ---------------------------------------------------------------
+
+
+def cross_attention(
+    x: Tensor, memory: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, mask: Tensor
+) -> Tensor:
+    """One head, with no projection at the end."""
+    return attend(x @ w_q, memory @ w_k, memory @ w_v, mask)
+
+
+def _cross_cases(generator):
+    def one(lengths, t, m, d):
+        b, s = len(lengths), max(lengths)
+        mask = (torch.arange(s) < torch.tensor(lengths)[:, None])[:, None]
+        x, memory = normal(generator, b, t, m), normal(generator, b, s, m)
+        return x, memory, *normal(generator, 3, m, d) / m**0.5, mask
+
+    # Some mistakes run only where target and source are equally long.
+    return [one([5, 3], 3, 6, 4), one([4, 2, 3], 4, 7, 2), one([2], 1, 3, 5)]
+
+
+def _cross(of_queries, of_keys, of_values, change=lambda mask, t: mask):
+    """The same with x (0) or the memory (1) in each of the three places."""
+
+    def look(x, memory, w_q, w_k, w_v, mask):
+        both = x, memory
+        queries, keys = both[of_queries] @ w_q, both[of_keys] @ w_k
+        values = both[of_values] @ w_v
+        return attend(queries, keys, values, change(mask, queries.shape[1]))
+
+    return look
+
+
+def _causal_too(mask, t):
+    return mask & torch.ones(t, mask.shape[-1], dtype=torch.bool).tril()
+
+
+CROSS = Exercise(
+    "translation.cross_attention",
+    "Gives the context “b t d” of one head, from x “b t m”, a memory “b s m”, matrices "
+    "“m d” and a bool mask “b 1 s”. Here the writer asks the reader.",
+    ("x", "memory", "W_q", "W_k", "W_v", "mask"),
+    cross_attention,
+    _cross_cases,
+    (
+        Mistake(
+            "keys from the target",
+            _cross(0, 0, 1),
+            "The decoder compares itself with itself and then takes what lies at the "
+            "same *number* in the memory.",
+            "What is searched must also be what is handed over.",
+        ),
+        Mistake(
+            "values from the target",
+            _cross(0, 1, 0),
+            "It finds the right place in the source and then reads its own sentence.",
+            "Who owns what is handed over, the one who asks or the one who answers?",
+        ),
+        Mistake(
+            "keys and values from the target",
+            _cross(0, 0, 0),
+            "That is self-attention: nothing from the source comes across.",
+            "Change the memory and your result stays. Where should it come in?",
+        ),
+        Mistake(
+            "queries from the memory",
+            _cross(1, 0, 0),
+            "The reader asks the writer. Your result has a row per *source* word.",
+            "One row for each word of x: so who asks?",
+        ),
+        Mistake(
+            "only the memory",
+            _cross(1, 1, 1),
+            "The source talks to itself; x is never asked.",
+            "One row for each word of x: so who asks?",
+        ),
+        Mistake(
+            "the mask is forgotten",
+            _cross(0, 1, 1, lambda mask, t: None),
+            "Rows without padding are right. The others listen to words that are not "
+            "there.",
+            "True means: may look. `attend` takes it as its fourth argument.",
+        ),
+        Mistake(
+            "a causal mask on top",
+            _cross(0, 1, 1, _causal_too),
+            "The first word of your output may see only the first word of the source.",
+            "The source is finished before writing begins. What is there to hide?",
+        ),
+    ),
+    "Three products and one call of `attend`. For each of the three: of what?",
+    shared=MultiHeadAttention.forward,
+)
+
+
+# --- the loss ----------------------------------------------------------------------
+
+
+def loss(scores: Tensor, target: Tensor, pad_id: int) -> Tensor:
+    """Nats per real label, the end token included."""
+    labels = target[:, 1:]
+    return label_loss(
+        scores[:, :-1], labels.masked_fill(labels == pad_id, IGNORED), 0.0
+    )
+
+
+def _loss_cases(generator):
+    def one(lengths, v, pad_id):
+        b, t = len(lengths), max(lengths)
+        target = torch.randint(3, v, (b, t), generator=generator)
+        for row, length in zip(target, lengths, strict=True):
+            row[0], row[length - 1], row[length:] = 1, 2, pad_id
+        return normal(generator, b, t, v) * 2, target, pad_id
+
+    return [one([5, 3], 7, 0), one([3, 6, 4], 11, 0), one([4, 2], 9, 8)]
+
+
+def _mean(scores, labels, counted):
+    """Mean over the labels where counted is True."""
+    return F.cross_entropy(scores.mT, labels, reduction="none")[counted].mean()
+
+
+def _each(scores, target, pad_id):
+    """The loss at every place, and which places are real."""
+    labels = target[:, 1:]
+    each = F.cross_entropy(scores[:, :-1].mT, labels, reduction="none")
+    return each, labels != pad_id
+
+
+def _no_end(scores, target, pad_id):
+    each, real = _each(scores, target, pad_id)
+    before_the_end = F.pad(real[:, 1:], (0, 1))
+    return each[before_the_end].mean()
+
+
+def _by_sentence(scores, target, pad_id):
+    each, real = _each(scores, target, pad_id)
+    return ((each * real).sum(1) / real.sum(1)).mean()
+
+
+def _diluted(scores, target, pad_id):
+    each, real = _each(scores, target, pad_id)
+    return (each * real).mean()
+
+
+def _added_up(scores, target, pad_id):
+    each, real = _each(scores, target, pad_id)
+    return each[real].sum()
+
+
+LOSS = Exercise(
+    "translation.loss",
+    "Gives the mean loss in nats per token for scores “b t v”, made from the target “b "
+    "t”: start, words, end, pads. What it counts is all that training ever learns.",
+    ("scores", "target", "pad_id"),
+    loss,
+    _loss_cases,
+    (
+        Mistake(
+            "labels are not shifted",
+            lambda s, t, pad: _mean(s, t, t != pad),
+            "Each position is asked for the word that it has just read.",
+            "Scores at one place are about the *next* word of the target.",
+        ),
+        Mistake(
+            "shifted the wrong way",
+            lambda s, t, pad: _mean(s[:, 1:], t[:, :-1], t[:, :-1] != pad),
+            "Each position is asked for the word *before*.",
+            "Which of the two loses its first column, and which its last?",
+        ),
+        Mistake(
+            "padding is counted",
+            lambda s, t, pad: _each(s, t, pad)[0].mean(),
+            "Your model is trained to write padding, the commonest word of all.",
+            "`ignore_index`, or a choice of places before the mean.",
+        ),
+        Mistake(
+            "padding counts as zero",
+            _diluted,
+            "Padding adds nothing to the sum, but you still divide by its places.",
+            "Divide by the number of real labels.",
+        ),
+        Mistake(
+            "the end token is left out",
+            _no_end,
+            "Nobody ever asks for the end, so the model will never learn to stop.",
+            "This happens where the end token serves as padding too. Which places "
+            "hold nothing but padding?",
+        ),
+        Mistake(
+            "a mean of sentences",
+            _by_sentence,
+            "A word of a short sentence counts for more than one of a long sentence.",
+            "One mean, over all real labels of the batch.",
+        ),
+        Mistake(
+            "a sum",
+            _added_up,
+            "A batch of twice the size would make twice the step.",
+            "Nats *per token*.",
+        ),
+    ),
+    "Three steps: shift, cross-entropy in each place, a mean over what is real.",
+    shared=label_loss,
+)
+
+
+EXERCISES = (CROSS, LOSS)

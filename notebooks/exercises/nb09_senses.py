@@ -1,0 +1,271 @@
+"""Exercises of notebook 09: pick a word, average the real ones, find the clue.
+
+Knows the shared classifier. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.masks import causal_mask
+from course_utils.models import Classifier
+
+# --- pick --------------------------------------------------------------------------
+
+
+def pick(
+    vectors: Float[Tensor, "b t m"], positions: Int64[Tensor, "b"]
+) -> Float[Tensor, "b m"]:
+    """The vector of each row at that row's own position."""
+    return vectors[torch.arange(len(vectors)), positions]
+
+
+def _places(generator):
+    long, short = normal(generator, 3, 5, 7), normal(generator, 2, 4, 6)
+    return [(long, torch.tensor([1, 3, 2])), (short, torch.tensor([0, 2]))]
+
+
+PICK = Exercise(
+    "senses.pick",
+    "Gives “b m”: of vectors “b t m” the one at positions “b”, another place in each "
+    "row. A head for one word reads nothing else.",
+    ("vectors", "positions"),
+    pick,
+    _places,
+    (
+        Mistake(
+            "every row at every position",
+            lambda vectors, positions: vectors[:, positions],
+            "A colon takes all rows, so each row is read at the positions of all "
+            "others as well.",
+            "Two lists of indices go hand in hand. What list belongs where your colon "
+            "stands?",
+        ),
+        Mistake(
+            "the same position in every row",
+            lambda vectors, positions: vectors[:, positions[0]],
+            "The first sentence is read where it should be. The others?",
+            "positions has one entry per row; you use one of them.",
+        ),
+        Mistake(
+            "the word before",
+            lambda vectors, positions: pick(vectors, positions - 1),
+            "Off by one: you read the left neighbor.",
+            "Positions count from 0, as Python does.",
+        ),
+        Mistake(
+            "the end of the row",
+            lambda vectors, positions: vectors[:, -1],
+            "That is where a causal model answers, and here it may be padding.",
+            "positions says where to read. You do not use it.",
+        ),
+        Mistake(
+            "one number instead of a vector",
+            lambda vectors, positions: vectors.gather(1, positions[:, None, None])[
+                :, 0
+            ],
+            "The right place, but only its first column came along.",
+            "`gather` gives the shape of its index. How wide must the index be?",
+        ),
+    ),
+    "Take one row by hand: vectors[0, positions[0]]. For all rows, give two lists of "
+    "indices of the same length.",
+    shared=Classifier.forward,
+)
+
+
+# --- pool --------------------------------------------------------------------------
+
+
+def pool(
+    vectors: Float[Tensor, "b t m"], real: Bool[Tensor, "b t"]
+) -> Float[Tensor, "b m"]:
+    """The mean of the vectors of real words, for each row."""
+    real = real[:, :, None]
+    return (vectors * real).sum(1) / real.sum(1)
+
+
+def _padded(generator):
+    real = torch.tensor([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool()
+    return [
+        (normal(generator, 3, 5, 7), real),
+        (normal(generator, 2, 4, 6), real[:2, :4]),
+    ]
+
+
+POOL = Exercise(
+    "senses.pool",
+    "Gives “b m”: the mean of vectors “b t m” over the real words, bool “b t”. A "
+    "sentence must not change with the company in its batch.",
+    ("vectors", "real"),
+    pool,
+    _padded,
+    (
+        Mistake(
+            "padding is counted",
+            lambda vectors, real: vectors.mean(1),
+            "This is the colleague's mean: padded positions have vectors too.",
+            "Two things must leave them out: the sum, and the number you divide by.",
+        ),
+        Mistake(
+            "padding is zero and still counted",
+            lambda vectors, real: (vectors * real[:, :, None]).mean(1),
+            "The sum is right. By how many words do you divide it?",
+            "A sentence of 2 words in a row of 5 is divided by 5. Count each row.",
+        ),
+        Mistake(
+            "divided by the words of the whole batch",
+            lambda vectors, real: (vectors * real[:, :, None]).sum(1) / real.sum(),
+            "Each row has a length of its own. Yours is that of all rows together.",
+            "Along which axis do you count? One number per row should remain.",
+        ),
+        Mistake(
+            "the sum, not the mean",
+            lambda vectors, real: (vectors * real[:, :, None]).sum(1),
+            "Long sentences get long vectors: something is still to be divided.",
+            "Count the real words of each row, and keep an axis for m.",
+        ),
+        Mistake(
+            "the largest, not the mean",
+            lambda vectors, real: vectors.masked_fill(
+                ~real[:, :, None], -torch.inf
+            ).amax(1),
+            "Padding is left out, but a maximum keeps one word per column.",
+            "All real words should have a say, each the same.",
+        ),
+        Mistake(
+            "one mean for the whole batch",
+            lambda vectors, real: vectors[real].mean(0),
+            "Indexing with a mask puts the real words of all rows into one list.",
+            "Keep the rows apart: multiply by the mask instead of indexing with it.",
+        ),
+    ),
+    "First make the padded vectors 0 and add up along t. Then count the real words of "
+    "each row, and divide.",
+    shared=Classifier.forward,
+)
+
+
+# --- strongest clue ----------------------------------------------------------------
+
+
+def strongest_clue(weights: Float[Tensor, "h q k"], position: int) -> int:
+    """The key position that gets most of this query's weight, averaged over heads."""
+    return weights[:, position].mean(0).argmax().item()
+
+
+MISREAD = (
+    Mistake(
+        "column for row",
+        lambda weights, position: weights[:, :, position].mean(0).argmax(),
+        "You found the word that looks at *it* most. Who looks, who is looked at?",
+        "“h q k”: the one who looks is q.",
+    ),
+    Mistake(
+        "the first head only",
+        lambda weights, position: weights[0, position].argmax(),
+        "One head has spoken. What do the others say?",
+        "Average the heads before you choose.",
+    ),
+    Mistake(
+        "the strongest single head decides",
+        lambda weights, position: weights[:, position].amax(0).argmax(),
+        "One loud head outvotes all others. An average was asked for.",
+        "amax over the heads keeps the loudest; what gives each head the same say?",
+    ),
+    Mistake(
+        "counted through all heads",
+        lambda weights, position: weights[:, position].argmax(),
+        "Without dim, argmax numbers the entries of all heads in one long row.",
+        "Get rid of the axis h first. Then argmax counts keys.",
+    ),
+    Mistake(
+        "one answer per head",
+        lambda weights, position: weights[:, position].argmax(-1),
+        "Each head names its own favorite. One word is wanted.",
+        "First average the heads, then choose.",
+    ),
+    Mistake(
+        "averaged over all who look",
+        lambda weights, position: weights.mean((0, 1)).argmax(),
+        "This is everybody's favorite word. Which row did we ask for?",
+        "Pick the query before you average.",
+    ),
+)
+
+
+def _maps(generator):
+    """Each way of misreading these maps leads to another word."""
+
+    def one(heads, length, position):
+        scores = 0.1 * normal(generator, heads, length, length)
+        others = torch.randperm(length - 1, generator=generator)[:5]
+        meant, first, loud, looker, loved = (others + (others >= position)).tolist()
+        scores[..., loved] += 2.5
+        scores[:, looker, position] += 4
+        scores[:, position, loved] -= 2.5
+        scores[2:, position, meant] += 3
+        scores[0, position, [first, meant]] += torch.tensor([2, 1.5]).to(scores)
+        scores[1, position, loud] += 6
+        return scores.softmax(dim=-1), position
+
+    return [one(4, 7, 2), one(5, 6, 4)]
+
+
+CLUE = Exercise(
+    "senses.strongest_clue",
+    "Gives the key position that the word at this position looks at most, in weights "
+    "“h q k” averaged over heads: a map read by code, not by eye.",
+    ("weights", "position"),
+    strongest_clue,
+    _maps,
+    MISREAD,
+    "Three steps: the row of the word, the average over heads, the place of the "
+    "largest.",
+)
+
+
+# --- a prediction ------------------------------------------------------------------
+
+CAUSAL = Exercise(
+    "senses.causal_share",
+    "Wants a number from 0 to 1: how often a causal model is right where the clue "
+    "stands on the right of the word and both senses are equally frequent.",
+    (),
+    lambda: 0.5,
+    lambda generator: [()],
+    (
+        Mistake(
+            "never",
+            lambda: 0.0,
+            "To be always wrong one has to know the answer, too.",
+            "It sees the word itself, and a word has how many senses?",
+        ),
+        Mistake(
+            "always",
+            lambda: 1.0,
+            "That is the encoder, which sees both sides.",
+            "Which words has a causal model read when it computes this vector?",
+        ),
+        Mistake(
+            "a guess among all classes",
+            lambda: 1 / 48,
+            "It does see which word is asked. Most of the 48 classes are out.",
+            "How many senses are left once the word is known?",
+        ),
+        Mistake(
+            "the mean of both sides",
+            lambda: 0.75,
+            "Left and right together would be about that. The question is the right.",
+            "Keep only sentences whose clue comes later. What is left to go by?",
+        ),
+    ),
+    "List what the model has read up to the word. Which of it tells the senses apart?",
+    shared=causal_mask,
+    predicts=True,
+)
+
+
+EXERCISES = (PICK, POOL, CLUE, CAUSAL)

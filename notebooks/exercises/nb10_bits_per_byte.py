@@ -1,0 +1,153 @@
+"""Exercises of notebook 10: what a byte of text costs, in tokens and in bits.
+
+Knows the package's bits per byte. Knows nothing of how an answer is run or shown.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.looking.metrics import bits_per_byte
+
+TEXTS = [
+    "The cat sat.",
+    "Con mèo nằm bên bếp lò vì nó mệt.",
+    "Кошка лежала у печки, потому что устала, и дети прибежали.",
+]
+
+
+def tokens_per_byte(text: str, ids: Sequence[int]) -> float:
+    """How many tokens one byte of the text costs."""
+    return len(ids) / len(text.encode())
+
+
+def _cut_texts(generator):
+    drawn = [torch.randint(500, (n,), generator=generator) for n in (7, 11, 17)]
+    return [(t, ids.tolist()) for t, ids in zip(TEXTS, drawn, strict=True)]
+
+
+PER_BYTE = Exercise(
+    "tokens.tokens_per_byte",
+    "Gives the number of ids per byte of a text in UTF-8: what the text costs, in a "
+    "unit that is fair to every script.",
+    ("text", "ids"),
+    tokens_per_byte,
+    _cut_texts,
+    (
+        Mistake(
+            "characters for bytes",
+            lambda text, ids: len(ids) / len(text),
+            "`len(text)` counts characters. English hides the difference.",
+            "Turn the text into bytes first. How long is “à” then?",
+        ),
+        Mistake(
+            "bytes per token",
+            lambda text, ids: len(text.encode()) / len(ids),
+            "Upside down: that is how much of the text a token holds.",
+            "“Per byte” tells what stands below the line.",
+        ),
+        Mistake(
+            "words for bytes",
+            lambda text, ids: len(ids) / len(text.split()),
+            "Tokens per *word*: what is a word in a language without blanks?",
+            "Turn the text into bytes first.",
+        ),
+    ),
+    "A text has a method that gives its bytes. A row of bytes has a length.",
+)
+
+
+def bits_of_all(
+    nats: Sequence[float], counts: Sequence[int], texts: Sequence[str]
+) -> float:
+    """Bits per byte of several texts together, from the mean loss of each."""
+    total = sum(loss * count for loss, count in zip(nats, counts, strict=True))
+    num_bytes = sum(len(text.encode()) for text in texts)
+    return bits_per_byte(total / sum(counts), sum(counts), num_bytes)
+
+
+def _measured(generator):
+    def one(texts):
+        drawn = torch.rand(len(texts), generator=generator).tolist()
+        nats = [round(1 + place + part, 2) for place, part in enumerate(drawn)]
+        return nats, [5 + 9 * place for place in range(len(texts))], texts
+
+    return [one(TEXTS), one(TEXTS[:2])]
+
+
+def _num_bytes(texts):
+    return sum(len(text.encode()) for text in texts)
+
+
+def _mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+BITS = Exercise(
+    "tokens.bits_per_byte",
+    "Gives the bits per byte of some texts together, from the mean loss of each in "
+    "nats per token and its number of tokens. Only this compares tokenizers.",
+    ("nats", "counts", "texts"),
+    bits_of_all,
+    _measured,
+    (
+        Mistake(
+            "tokens for bytes",
+            lambda nats, counts, texts: (
+                bits_of_all(nats, counts, texts) * _num_bytes(texts) / sum(counts)
+            ),
+            "These are bits per *token*: short pieces look good, bytes most of all.",
+            "What do two tokenizers have in common on the same text?",
+        ),
+        Mistake(
+            "characters for bytes",
+            lambda nats, counts, texts: (
+                bits_of_all(nats, counts, texts)
+                * _num_bytes(texts)
+                / sum(map(len, texts))
+            ),
+            "`len(text)` counts characters. One of these texts is Vietnamese.",
+            "Turn each text into bytes before you ask for its length.",
+        ),
+        Mistake(
+            "nats for bits",
+            lambda nats, counts, texts: bits_of_all(nats, counts, texts) * math.log(2),
+            "Right, in another unit: nats per byte.",
+            "A bit is the surprise of one of two, ln 2 nats.",
+        ),
+        Mistake(
+            "turned into bits the wrong way",
+            lambda nats, counts, texts: (
+                bits_of_all(nats, counts, texts) * math.log(2) ** 2
+            ),
+            "A bit is less than a nat. Should the number grow or shrink?",
+            "1 nat is 1.44 bits. Multiply or divide by ln 2?",
+        ),
+        Mistake(
+            "the mean of the texts' own values",
+            lambda nats, counts, texts: _mean(
+                bits_of_all(*([part] for part in one))
+                for one in zip(nats, counts, texts, strict=True)
+            ),
+            "Each text has the same say, however short it is.",
+            "First add up all nats and all bytes. Divide once, at the end.",
+        ),
+        Mistake(
+            "the mean of the losses",
+            lambda nats, counts, texts: bits_per_byte(
+                _mean(nats), sum(counts), _num_bytes(texts)
+            ),
+            "A loss over five tokens weighs as much as one over many.",
+            "A mean loss times its number of tokens gives all nats of that text.",
+        ),
+    ),
+    "How many nats does each text cost in all? Add them up, turn them into bits, and "
+    "share them among all bytes.",
+    shared=bits_per_byte,
+)
+
+
+EXERCISES = (PER_BYTE, BITS)

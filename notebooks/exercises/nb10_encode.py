@@ -1,0 +1,136 @@
+"""An exercise of notebook 10: apply the merges, in the order of learning.
+
+Knows the package's byte pairs. Knows nothing of how an answer is run or shown.
+"""
+
+from collections import Counter
+from itertools import pairwise
+
+import torch
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.text import bpe
+
+Word = tuple[int, ...]
+
+
+def encode(word: Word, merges: dict[bpe.Pair, int]) -> list[int]:
+    """Of all pairs in the word join the one learned first, until none is known."""
+    return _encoded(word, merges, lambda pair, place: merges[pair])
+
+
+def _encoded(word, merges, order):
+    """Joins the pair of lowest order(pair, first place) again and again."""
+    ids = list(word)
+    while True:
+        places = {p: i for i, p in reversed(list(enumerate(pairwise(ids))))}
+        known = [pair for pair in places if pair in merges]
+        if not known:
+            return ids
+        best = min(known, key=lambda pair: order(pair, places[pair]))
+        ids = bpe.join(ids, best, merges[best])
+
+
+def _most_frequent(word, merges):
+    """Of the known pairs always the one that stands most often in this word."""
+    ids = list(word)
+    while seen := Counter(pair for pair in pairwise(ids) if pair in merges):
+        best = max(seen, key=seen.__getitem__)
+        ids = bpe.join(ids, best, merges[best])
+    return ids
+
+
+def _longest(word, merges):
+    """The longest piece that fits, from left to right."""
+    pieces = {(id,): id for id in word}
+    spelled = {id: (id,) for pair in merges for id in pair if id not in merges.values()}
+    for (left, right), new in merges.items():
+        spelled[new] = spelled[left] + spelled[right]
+        pieces[spelled[new]] = new
+    ids, place = [], 0
+    while place < len(word):
+        ends = range(place + 1, len(word) + 1)
+        end = max(end for end in ends if word[place:end] in pieces)
+        ids.append(pieces[word[place:end]])
+        place = end
+    return ids
+
+
+def _one_walk(word, merges):
+    """Each merge once, in the order of learning, but only at its first place."""
+    for pair, new in merges.items():
+        for place, here in enumerate(pairwise(word)):
+            if here == pair:
+                word = (*word[:place], new, *word[place + 2 :])
+                break
+    return list(word)
+
+
+def _taught(generator):
+    order = torch.randperm(4, generator=generator).tolist()
+    a, b, c, d = ((4, 37, 90, 150)[place] for place in order)
+    pairs = [(b, c), (c, d), (b, b), (c, 262), (a, 260)]
+    merges = {pair: 260 + place for place, pair in enumerate(pairs)}
+    words = [(b, b, c, b, c, d), (c, b, b, b, c, b, b), (c, d, b, b), (a, b, c, d)]
+    return [(word, merges) for word in [*words, (a,)]]
+
+
+ENCODE = Exercise(
+    "tokens.encode",
+    "Gives the ids of a word (a tuple of byte ids), for merges from pair to new id, "
+    "in the order of learning. A model knows only the pieces that this order makes.",
+    ("word", "merges"),
+    encode,
+    _taught,
+    (
+        Mistake(
+            "from left to right",
+            lambda word, merges: _encoded(word, merges, lambda pair, place: place),
+            "You take the first known pair that you meet.",
+            "All pairs of the word compete, and not by where they stand.",
+        ),
+        Mistake(
+            "the longest piece first",
+            _longest,
+            "Greedy: the longest piece that fits. Training never asked for length.",
+            "Start from single ids and join; merges grow the pieces.",
+        ),
+        Mistake(
+            "the pair learned last",
+            lambda word, merges: _encoded(word, merges, lambda p, place: -merges[p]),
+            "Late merges are made of early ones. Which come first?",
+            "A low new id was learned early.",
+        ),
+        Mistake(
+            "the pair that is frequent here",
+            _most_frequent,
+            "You ask this word what is frequent. Training asked its texts, once.",
+            "What training found is written down: the order of `merges`.",
+        ),
+        Mistake(
+            "each merge at one place only",
+            _one_walk,
+            "A pair may stand in a word twice, and both are the same merge.",
+            "Join every place of the pair, then look for the next one.",
+        ),
+        Mistake(
+            "one merge and out",
+            lambda word, merges: next(
+                (
+                    bpe.join(word, pair, new)
+                    for pair, new in merges.items()
+                    if pair in set(pairwise(word))
+                ),
+                list(word),
+            ),
+            "A good first step. The new id has neighbors, too.",
+            "Repeat until no pair of the word is known.",
+        ),
+    ),
+    "Look at all pairs of the word. Which of them was learned first? Join it, and look "
+    "again.",
+    shared=bpe.BytePairs.encode_word,
+)
+
+
+EXERCISES = (ENCODE,)

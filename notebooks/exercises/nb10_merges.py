@@ -1,0 +1,223 @@
+"""Exercises of notebook 10: count the pairs, join one.
+
+Knows the package's byte pairs. Knows nothing of how an answer is run or shown.
+"""
+
+from collections import Counter
+from itertools import pairwise
+
+import torch
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.text import bpe
+
+Word = tuple[int, ...]
+
+
+def _drawn(generator, numbers):
+    """The same numbers in a drawn order."""
+    order = torch.randperm(len(numbers), generator=generator).tolist()
+    return [numbers[place] for place in order]
+
+
+# --- pair counts -------------------------------------------------------------------
+
+
+def pair_counts(words: dict[Word, int]) -> Counter[bpe.Pair]:
+    """How often each pair of neighbors stands in the text.
+
+    words: how often each word stands there; a pair counts once per place in it.
+    """
+    pairs = Counter()
+    for word, times in words.items():
+        for pair in pairwise(word):
+            pairs[pair] += times
+    return pairs
+
+
+def _words(generator):
+    a, b, c, d = _drawn(generator, [4, 37, 90, 260])
+    mixed = {(a, b, a, b): 3, (b, b, b): 2, (c,): 9, (b, a, d): 5, (d, c): 1}
+    return [(mixed,), ({(a, a, a, a, b): 4, (b, c, b): 2},)]
+
+
+def _counted(words, pairs_of):
+    pairs = Counter()
+    for word, times in words.items():
+        for pair in pairs_of(word):
+            pairs[pair] += times
+    return pairs
+
+
+def _apart(word):
+    """Neighbors that share no place: in a a a one pair."""
+    place = 0
+    while place + 1 < len(word):
+        pair = word[place : place + 2]
+        yield pair
+        place += 2 if pair[0] == pair[1] else 1
+
+
+PAIR_COUNTS = Exercise(
+    "tokens.pair_counts",
+    "Gives a dict from pair to count, for a dict from a word (a tuple of ids) "
+    "to how often it stands in the text. The largest count is the next merge.",
+    ("words",),
+    pair_counts,
+    _words,
+    (
+        Mistake(
+            "a word counts once",
+            lambda words: Counter(pair for word in words for pair in pairwise(word)),
+            "“the” stands in a text a thousand times. Your counts do not know it.",
+            "The dict has two sides: the word, and how often. One is not used.",
+        ),
+        Mistake(
+            "a pair counts once per word",
+            lambda words: _counted(words, lambda word: set(pairwise(word))),
+            "In b-an-an-a the pair comes twice. You have noted that it comes.",
+            "Go from place to place, not from one distinct pair to the next.",
+        ),
+        Mistake(
+            "pairs across the border of words",
+            lambda words: Counter(
+                pairwise([id for w, times in words.items() for id in w * times])
+            ),
+            "The last id of a word and the first of the next are no neighbors here.",
+            "Section 3 cuts so that merges never cross. Count each word by itself.",
+        ),
+        Mistake(
+            "only every second pair",
+            lambda words: _counted(words, lambda w: zip(w[::2], w[1::2], strict=False)),
+            "You cut the word into pieces of two. Each id has *two* neighbors.",
+            "A word of n ids has n − 1 pairs: (0, 1), (1, 2), …",
+        ),
+        Mistake(
+            "left and right do not matter",
+            lambda words: _counted(
+                words, lambda w: [tuple(sorted(p)) for p in pairwise(w)]
+            ),
+            "“th” and “ht” share a count. Is that one pair or two?",
+            "Keep the order in which the ids stand.",
+        ),
+        Mistake(
+            "the last pair is left out",
+            lambda words: _counted(words, lambda w: pairwise(w[:-1])),
+            "Every word has lost its last id before you count.",
+            "A word of n ids has n − 1 pairs. Where does your loop end?",
+        ),
+        Mistake(
+            "overlapping pairs count once",
+            lambda words: _counted(words, _apart),
+            "In x x x you count one pair. It *joins* once; how often does it stand?",
+            "Counting only looks. The rule for overlaps belongs to joining.",
+        ),
+    ),
+    "Two loops: over the words, and over the neighbors in one. How much is added?",
+    shared=bpe.train,
+)
+
+
+# --- merge -------------------------------------------------------------------------
+
+
+def _joined(word, pair, new, *, step=2, found=lambda here, pair: here == pair):
+    result, place = [], 0
+    while place < len(word):
+        hit = found(tuple(word[place : place + 2]), pair)
+        result.append(new if hit else word[place])
+        place += step if hit else 1
+    return result
+
+
+def _once(word, pair, new):
+    for place, here in enumerate(pairwise(word)):
+        if here == pair:
+            return [*word[:place], new, *word[place + 2 :]]
+    return list(word)
+
+
+def _from_the_right(word, pair, new):
+    return bpe.join(word[::-1], pair[::-1], new)[::-1]
+
+
+def _reaching(word, pair, new):
+    """Both pairs of a a a are replaced: the second reaches back into the first."""
+    hits = [here == pair for here in pairwise(word)]
+    covered = {p for i, hit in enumerate(hits) if hit for p in (i, i + 1)}
+    result = []
+    for place, id in enumerate(word):
+        if place < len(hits) and hits[place]:
+            result.append(new)
+        elif place not in covered:
+            result.append(id)
+    return result
+
+
+def _lines(generator):
+    a, b, c = _drawn(generator, [4, 37, 90])
+    words = (a, b, a, c, b, a, b), (b, a, b, a), (c, b, a, a, b)
+    cases = [(word, (a, b), 260) for word in words]
+    cases += [((a,) * length, (a, a), 261) for length in (3, 4, 5)]
+    return [*cases, ((c,), (a, b), 260)]
+
+
+MERGE = Exercise(
+    "tokens.merge",
+    "Gives the ids of a word (a tuple) with each pair replaced by the new id, from "
+    "left to right. Training and encoding repeat this one step.",
+    ("word", "pair", "new"),
+    bpe.join,
+    _lines,
+    (
+        Mistake(
+            "only the first place",
+            _once,
+            "“banana” holds the pair twice, and you have stopped after one.",
+            "After a hit, go on with what stands behind it.",
+        ),
+        Mistake(
+            "an id is used twice",
+            _reaching,
+            "In x x x two pairs overlap. Each id can be joined only once.",
+            "Where does the search go on after a hit?",
+        ),
+        Mistake(
+            "from right to left",
+            _from_the_right,
+            "In x x x you join the last two. The course begins on the left.",
+            "Any rule would do, as long as all use it. Ours starts at place 0.",
+        ),
+        Mistake(
+            "the second half stays",
+            lambda word, pair, new: _joined(word, pair, new, step=1),
+            "The pair's first id became `new`; its second is still there.",
+            "How many places does one hit use up?",
+        ),
+        Mistake(
+            "the last id is lost",
+            lambda word, pair, new: _joined(word[:-1], pair, new),
+            "The end of the word never arrives. How far does your loop go?",
+            "An id without a right neighbor still belongs to the word.",
+        ),
+        Mistake(
+            "the other order counts as well",
+            lambda word, pair, new: _joined(
+                word, pair, new, found=lambda here, pair: here in (pair, pair[::-1])
+            ),
+            "“an” and “na” are not the same pair. Decoding would mix them up.",
+            "Compare both ids, in their order.",
+        ),
+        Mistake(
+            "nothing is joined",
+            lambda word, pair, new: list(word),
+            "The word comes back as it was. Does your comparison ever say yes?",
+            "A list never equals a tuple: [1, 2] == (1, 2) is False.",
+        ),
+    ),
+    "Walk along with a place that you move yourself: by how much after a hit, and by "
+    "how much otherwise?",
+)
+
+
+EXERCISES = (PAIR_COUNTS, MERGE)

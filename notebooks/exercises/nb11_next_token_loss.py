@@ -1,0 +1,167 @@
+"""Exercises of notebook 11: the loss on the next token, whole and by position.
+
+Knows the shared loss. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.training.losses import label_loss
+
+
+def _read(generator):
+    """Logits "b t v", and ids of as many positions."""
+
+    def one(batch, length, vocab):
+        shape, dtype = (batch, length, vocab), torch.get_default_dtype()
+        logits = 2 * torch.randn(shape, generator=generator, dtype=dtype)
+        return logits, torch.randint(vocab, (batch, length), generator=generator)
+
+    return [one(3, 5, 11), one(2, 7, 13)]
+
+
+# --- the next token ----------------------------------------------------------------
+
+
+def next_token_loss(
+    logits: Float[Tensor, "b t v"], ids: Int64[Tensor, "b t"]
+) -> Float[Tensor, ""]:
+    """Mean cross-entropy in nats: the logits at each place against the next id."""
+    return label_loss(logits[:, :-1], ids[:, 1:], 0.0)
+
+
+def _loss(logits, labels):
+    return label_loss(logits, labels, 0.0).item()
+
+
+NEXT = Exercise(
+    "backbone.next_token_loss",
+    "Gives the mean loss in nats of logits “b t v” for ids “b t”: at each place the "
+    "next id is the label. This line decides what the model learns.",
+    ("logits", "ids"),
+    lambda logits, ids: next_token_loss(logits, ids).item(),
+    _read,
+    (
+        Mistake(
+            "nothing is shifted",
+            _loss,
+            "The colleague's wonder: the label is the token that was just read.",
+            "Which logits have no label? Which id is nobody's label?",
+        ),
+        Mistake(
+            "shifted the wrong way",
+            lambda logits, ids: _loss(logits[:, 1:], ids[:, :-1]),
+            "You ask for the token *before*.",
+            "The logits at place 0 belong to which id?",
+        ),
+        Mistake(
+            "softmax twice",
+            lambda logits, ids: _loss(logits[:, :-1].softmax(-1), ids[:, 1:]),
+            "`cross_entropy` takes logits and does the softmax by itself.",
+            "Hand over the logits as they are.",
+        ),
+        Mistake(
+            "the sum of all losses",
+            lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].numel(),
+            "Twice the batch, twice the loss: whose learning rate survives that?",
+            "Divide by the number of labels.",
+        ),
+        Mistake(
+            "divided by the rows only",
+            lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].shape[1],
+            "That is the loss of a whole row. Nats per *token* is wanted.",
+            "How many labels are there in a batch?",
+        ),
+        Mistake(
+            "the last place only",
+            lambda logits, ids: _loss(logits[:, -2:-1], ids[:, -1:]),
+            "One exercise per row. A causal model does t − 1 of them at once.",
+            "All places but the last have a label.",
+        ),
+        Mistake(
+            "the axes renamed by a reshape",
+            lambda logits, ids: F.cross_entropy(
+                logits[:, :-1].reshape(len(ids), logits.shape[-1], -1), ids[:, 1:]
+            ).item(),
+            "`cross_entropy` wants v second, and a reshape does not move an axis.",
+            "Flatten b and t into one axis, or transpose.",
+        ),
+    ),
+    "First which logits and which ids belong together. Then one call, with b and t "
+    "flattened into one axis.",
+    shared=next_token_loss,
+)
+
+
+# --- by position -------------------------------------------------------------------
+
+
+def loss_by_position(
+    logits: Float[Tensor, "b t v"], labels: Int64[Tensor, "b t"]
+) -> Float[Tensor, "t"]:
+    """Mean cross-entropy in nats at each position, over the rows of the batch."""
+    return _each(logits, labels).mean(dim=0)
+
+
+def _each(logits, labels):
+    return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+
+
+BY_POSITION = Exercise(
+    "backbone.loss_by_position",
+    "Gives “t”: the mean loss in nats at each position, for logits “b t v” and labels "
+    "“b t” (already shifted). It shows where the grammar leaves a choice.",
+    ("logits", "labels"),
+    loss_by_position,
+    _read,
+    (
+        Mistake(
+            "one mean per row",
+            lambda logits, labels: _each(logits, labels).mean(dim=1),
+            "You averaged over the positions: one number per story.",
+            "Which axis should be left over?",
+        ),
+        Mistake(
+            "no mean at all",
+            _each,
+            "Right losses, one per row and position. The rows are still apart.",
+            "Average over the axis that is not wanted.",
+        ),
+        Mistake(
+            "one number for all",
+            lambda logits, labels: _each(logits, labels).mean(),
+            "cross_entropy averages over everything unless you tell it not to.",
+            "Look up `reduction`.",
+        ),
+        Mistake(
+            "the sum over rows",
+            lambda logits, labels: _each(logits, labels).sum(dim=0),
+            "Twice the batch, twice the loss.",
+            "A mean was asked for.",
+        ),
+        Mistake(
+            "softmax twice",
+            lambda logits, labels: loss_by_position(logits.softmax(-1), labels),
+            "`cross_entropy` takes logits and does the softmax by itself.",
+            "Hand over the logits as they are.",
+        ),
+        Mistake(
+            "the axes renamed by a reshape",
+            lambda logits, labels: F.cross_entropy(
+                logits.reshape(len(labels), logits.shape[-1], -1),
+                labels,
+                reduction="none",
+            ).mean(dim=0),
+            "`cross_entropy` wants v second, and a reshape does not move an axis.",
+            "An axis moves by transpose, permute or rearrange.",
+        ),
+    ),
+    "First the loss of every row and position, without any mean (`reduction`). Then "
+    "average over the rows.",
+)
+
+
+EXERCISES = (NEXT, BY_POSITION)

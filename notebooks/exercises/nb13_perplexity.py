@@ -1,0 +1,226 @@
+"""Exercises of notebook 13: how surprised is a reader?
+
+Knows the shared loss. Knows nothing of how an answer is run or shown.
+"""
+
+from collections import Counter
+from math import exp, log
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils.data.batches import Rows
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.shapes import IGNORED
+from course_utils.training.losses import label_loss
+
+# --- perplexity --------------------------------------------------------------------
+
+
+def perplexity(logits: Tensor, labels: Tensor) -> float:
+    """e to the shared loss, for logits "b t v" and labels "b t"."""
+    return exp(label_loss(logits, labels, 0.0).item())
+
+
+def _guesses(generator):
+    def one(b, t, v):
+        draw = {"generator": generator, "dtype": torch.get_default_dtype()}
+        logits = 2 * torch.randn(b, t, v, **draw)
+        return logits, torch.randint(v, (b, t), generator=generator)
+
+    padded, whole = one(2, 7, 11), one(3, 1, 5)
+    padded[1][0, 2:], padded[1][1, 0] = IGNORED, IGNORED
+    return [padded, whole]
+
+
+def _each(logits, labels):
+    """The loss at each place, 0 at padding, and where it counts."""
+    losses = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    return losses, labels != IGNORED
+
+
+def _of_exponentials(logits, labels):
+    losses, counts = _each(logits, labels)
+    return losses[counts].exp().mean().item()
+
+
+def _by_sentence(logits, labels):
+    losses, counts = _each(logits, labels)
+    return (losses.sum(1) / counts.sum(1)).mean().exp().item()
+
+
+PERPLEXITY = Exercise(
+    "training.perplexity",
+    "Gives e to the mean loss, for logits “b t v” and labels “b t” (−100: padding): "
+    "among so many equally likely tokens a reader as unsure as this would choose.",
+    ("logits", "labels"),
+    perplexity,
+    _guesses,
+    (
+        Mistake(
+            "the mean of exponentials",
+            _of_exponentials,
+            "One very surprising token would count more than all others. What comes "
+            "first, the mean or the power?",
+            "First the mean loss, one number. Then e to it.",
+        ),
+        Mistake(
+            "powers of two",
+            lambda logits, labels: 2 ** label_loss(logits, labels, 0.0).item(),
+            "PyTorch's losses are in nats. Which number belongs below them?",
+            "2 goes with bits: with nats goes the base of the natural logarithm.",
+        ),
+        Mistake(
+            "padding is counted",
+            lambda logits, labels: _each(logits, labels)[0].mean().exp().item(),
+            "Padding costs nothing and was counted in the mean: too good to be true.",
+            "Divide by the number of labels that are not −100.",
+        ),
+        Mistake(
+            "sentence by sentence",
+            _by_sentence,
+            "A short sentence has the same say as a long one. Is a token a token?",
+            "One mean over all counted labels of the batch, not a mean of means.",
+        ),
+        Mistake(
+            "the loss itself",
+            lambda logits, labels: label_loss(logits, labels, 0.0).item(),
+            "That is the loss in nats. A reader with no idea among 10 words has "
+            "perplexity 10: what does its loss become?",
+            "One step is missing: what undoes a logarithm?",
+        ),
+        Mistake(
+            "the sum for the mean",
+            lambda logits, labels: _each(logits, labels)[0].sum().exp().item(),
+            "A longer text would have a larger perplexity, whoever reads it.",
+            "How many labels were counted? Divide before the power.",
+        ),
+    ),
+    "F.cross_entropy leaves −100 out by itself. It wants one row per label.",
+    shared=label_loss,
+)
+
+
+# --- the trigram reader ------------------------------------------------------------
+
+
+def trigram_line(
+    train_rows: Rows, held_rows: Rows, tokenizer: Any, alpha: float = 0.01
+) -> float:
+    """Nats per token of a reader who looks two tokens back."""
+
+    def triples(rows):
+        for row in rows:
+            row = [tokenizer.bos_id, tokenizer.bos_id, *row, tokenizer.eos_id]
+            yield from zip(row, row[1:], row[2:], strict=False)
+
+    counts = Counter(triples(train_rows))
+    pairs = Counter(triple[:2] for triple in triples(train_rows))
+    added = alpha * tokenizer.vocab_size
+    losses = [
+        -log((counts[triple] + alpha) / (pairs[triple[:2]] + added))
+        for triple in triples(held_rows)
+    ]
+    return sum(losses) / len(losses)
+
+
+def _texts(generator):
+    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2, vocab_size=9)
+
+    def rows(*sizes):
+        draw = {"generator": generator}
+        return [torch.randint(4, 7, (size,), **draw).tolist() for size in sizes]
+
+    return [
+        (rows(9, 1, 14, 6, 11), rows(5, 1, 8), special, 0.5),
+        (rows(12, 8, 10), rows(3, 7), special, 0.01),
+    ]
+
+
+def _triples(rows, special, back=2, end=1):
+    """All (two before, one before, token) of some rows; what is not seen is 0."""
+    marked = [[1, 1, *row, *[special.eos_id] * end] for row in rows]
+    found = [t for row in marked for t in zip(row, row[1:], row[2:], strict=False)]
+    return found if back == 2 else [(0, before, token) for _, before, token in found]
+
+
+def _chances(train_rows, held_rows, special, alpha, below=None, **how):
+    """The chance of each held token, by another idea of one of the parts."""
+    seen = _triples(train_rows, special, **how)
+    counts, pairs = Counter(seen), Counter(t[:2] for t in seen)
+    below = below or (lambda times, total: times + alpha * special.vocab_size)
+    held = _triples(held_rows, special, **how)
+    return [(counts[t] + alpha) / below(pairs[t[:2]], len(seen)) for t in held]
+
+
+def _mean(chances):
+    return -sum(map(log, chances)) / len(chances)
+
+
+TRIGRAM = Exercise(
+    "training.trigram",
+    "Gives the mean −ln p over all tokens and ends of held_rows, as counted in "
+    "train_rows; a row begins after two bos. A line for longer memories to beat.",
+    ("train_rows", "held_rows", "tokenizer", "alpha"),
+    trigram_line,
+    _texts,
+    (
+        Mistake(
+            "one token back",
+            lambda *given: _mean(_chances(*given, back=1)),
+            "That is the bigram line. How far back does this reader look?",
+            "Count threes, and the pairs that begin them.",
+        ),
+        Mistake(
+            "the end is not counted",
+            lambda *given: _mean(_chances(*given, end=0)),
+            "This reader never has to guess where a story ends. All others had to.",
+            "Each row has one token more than it shows. Which one?",
+        ),
+        Mistake(
+            "alpha only once below",
+            lambda train, held, special, alpha: _mean(
+                _chances(
+                    train, held, special, alpha, lambda times, total: times + alpha
+                )
+            ),
+            "Add up your chances over the whole vocabulary: far more than 1.",
+            "Above, alpha goes to one cell. Over how many cells runs the sum below?",
+        ),
+        Mistake(
+            "divided by everything",
+            lambda train, held, special, alpha: _mean(
+                _chances(
+                    train,
+                    held,
+                    special,
+                    alpha,
+                    lambda times, total: total + alpha * special.vocab_size,
+                )
+            ),
+            "That is how often three tokens stand together. Given the first two, how "
+            "often does the third follow?",
+            "Divide by how often the two before it occur.",
+        ),
+        Mistake(
+            "the logarithm of the mean",
+            lambda *given: -log(sum(_chances(*given)) / len(_chances(*given))),
+            "You take the mean of the chances. A token that was thought impossible "
+            "would hardly cost anything.",
+            "One surprise per token first. Their mean is the loss.",
+        ),
+        Mistake(
+            "counted in the exam",
+            lambda train, held, *rest: trigram_line(held, held, *rest),
+            "This reader has seen the exam: its counts come from held_rows.",
+            "Count in one list of rows, measure on the other.",
+        ),
+    ),
+    "Two passes: count threes and pairs in train_rows, then look up held_rows.",
+)
+
+
+EXERCISES = (PERPLEXITY, TRIGRAM)

@@ -1,0 +1,158 @@
+"""An exercise of notebook 13: one step of training after the other.
+
+Knows the shared loss. Knows nothing of how an answer is run or shown.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim import SGD, Optimizer
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.shapes import IGNORED
+from course_utils.training.losses import label_loss
+
+
+def steps(model: nn.Module, optimizer: Optimizer, batches: Iterable) -> list[float]:
+    """One step per batch; the loss of each, measured before its step."""
+    losses = []
+    for inputs, labels in batches:
+        loss = label_loss(model(inputs), labels, 0.0)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def _young(generator):
+    """A small model, its optimizer and four batches in which tokens return."""
+    model = nn.Sequential(nn.Embedding(7, 5), nn.Linear(5, 7, bias=False))
+    model.to(torch.get_default_dtype())
+    for weight in model.parameters():
+        weight.data = torch.randn(weight.shape, generator=generator).to(weight)
+    batches = []
+    for _ in range(4):
+        ids = torch.randint(7, (3, 6), generator=generator)
+        labels = ids[:, 1:].clone()
+        labels[1, 3:] = IGNORED
+        batches.append((ids[:, :-1], labels))
+    return [(model, SGD(model.parameters(), lr=1.0), batches)]
+
+
+def _order(*parts: Callable) -> Callable:
+    """A loop whose parts run in this order; each is handed (optimizer, loss)."""
+
+    def loop(model, optimizer, batches):
+        losses = []
+        for inputs, labels in batches:
+            loss = label_loss(model(inputs), labels, 0.0)
+            for part in parts:
+                part(optimizer, loss)
+            losses.append(loss.item())
+        return losses
+
+    return loop
+
+
+def _empty(optimizer, loss):
+    optimizer.zero_grad()
+
+
+def _back(optimizer, loss):
+    loss.backward()
+
+
+def _move(optimizer, loss):
+    optimizer.step()
+
+
+def _echo(model, optimizer, batches):
+    return steps(model, optimizer, [(inputs, inputs) for inputs, _ in batches])
+
+
+def _shifted(model, optimizer, batches):
+    losses = []
+    for inputs, labels in batches:
+        loss = label_loss(model(inputs)[:, :-1], labels[:, 1:], 0.0)
+        for part in (_empty, _back, _move):
+            part(optimizer, loss)
+        losses.append(loss.item())
+    return losses
+
+
+def _late(model, optimizer, batches):
+    found = []
+    for inputs, labels in batches:
+        steps(model, optimizer, [(inputs, labels)])
+        found.append(label_loss(model(inputs), labels, 0.0).item())
+    return found
+
+
+def _added(model, optimizer, batches):
+    found = []
+    for inputs, labels in batches:
+        logits, targets = model(inputs).flatten(0, 1), labels.flatten()
+        loss = F.cross_entropy(logits, targets, reduction="sum")
+        for part in (_empty, _back, _move):
+            part(optimizer, loss)
+        found.append(loss.item() / (labels != IGNORED).sum().item())
+    return found
+
+
+STEP = Exercise(
+    "training.step",
+    "Gives the list of losses for batches of (inputs, labels), both “b t”: each the "
+    "mean loss before its step, then the step. These lines are all of training.",
+    ("model", "optimizer", "batches"),
+    steps,
+    _young,
+    (
+        Mistake(
+            "old gradients are still there",
+            _order(_back, _move),
+            "The first two losses are right, the third is not: the second step went "
+            "two ways at once.",
+            "backward *adds* to what stands in .grad. Who empties it?",
+        ),
+        Mistake(
+            "the weights never move",
+            _order(_empty, _back),
+            "Your losses are those of a model that stands still. When the optimizer "
+            "reads .grad, is anything in it?",
+            "One call fills .grad, one reads it, one empties it. Put them in an order "
+            "that makes sense.",
+        ),
+        Mistake(
+            "shifted twice",
+            _shifted,
+            "Your model learns the token after the next. What do the labels of a batch "
+            "hold already?",
+            "inputs[t] and labels[t] belong together: see section 1.",
+        ),
+        Mistake(
+            "inputs as labels",
+            _echo,
+            "The model learns to repeat the token it has just read.",
+            "A batch has two parts. You use one of them twice.",
+        ),
+        Mistake(
+            "measured after the step",
+            _late,
+            "These losses have already seen their batch: too good by one step.",
+            "The loss that gives the gradients is the one to keep.",
+        ),
+        Mistake(
+            "steps of a sum",
+            _added,
+            "A batch with more labels makes longer steps. The mean would not.",
+            "Take the gradients of the loss that you report.",
+        ),
+    ),
+    "The loop above without clipping and without a schedule: loss, gradients, step.",
+)
+
+
+EXERCISES = (STEP,)

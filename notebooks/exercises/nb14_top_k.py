@@ -1,0 +1,163 @@
+"""Exercises of notebook 14: two ways to cut a distribution.
+
+Knows the shared chooser. Knows nothing of how an answer is run or shown.
+"""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from course_utils.decoding import next_token_probabilities
+from course_utils.exercises.drawing import scores_of, share
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def _keep(scores, which):
+    """Only these, rescaled."""
+    return share(scores.softmax(-1) * which)
+
+
+# --- top-k -------------------------------------------------------------------------
+
+
+def _top_k(scores: Tensor, k: int) -> Tensor:
+    return next_token_probabilities(scores, top_k=k)
+
+
+def _is_top(scores, k):
+    places = scores.argsort(descending=True).argsort()
+    return places < k
+
+
+TOP_K = Exercise(
+    "generation.top_k",
+    "Gives the probabilities “b v” to draw from for scores “b v”: the k likeliest "
+    "tokens of each row share 1. Without it, absurd tokens get drawn.",
+    ("scores", "k"),
+    _top_k,
+    lambda generator: [
+        (scores_of(generator, 2, 7), 3),
+        (scores_of(generator, 2, 9), 1),
+        (scores_of(generator, 1, 7), 7),
+    ],
+    (
+        Mistake(
+            "one too many",
+            lambda scores, k: _keep(scores, _is_top(scores, k + 1)),
+            "Count the entries above 0 in a row of yours: k + 1.",
+            "With k = 1 a single token must be left. Which comparison lets two pass?",
+        ),
+        Mistake(
+            "one too few",
+            lambda scores, k: _keep(scores, _is_top(scores, k - 1)),
+            "Count the entries above 0 in a row of yours: k − 1.",
+            "The token at place k is one of the k. Should the comparison be strict?",
+        ),
+        Mistake(
+            "the first row decides for all",
+            lambda scores, k: _keep(scores, _is_top(scores[:1], k)),
+            "Row 0 is right. In the others you keep what was likely in row 0.",
+            "Every row has its own best tokens. Where did the batch axis get lost?",
+        ),
+        Mistake(
+            "one ranking for the whole batch",
+            lambda scores, k: _keep(
+                scores, _is_top(scores.flatten(), k).view_as(scores)
+            ),
+            "You rank all rows together: a row whose scores lie low gets nothing.",
+            "Sort along the last axis, so that each row has k winners.",
+        ),
+        Mistake(
+            "a score of 0 is not cut",
+            lambda scores, k: (scores * _is_top(scores, k)).softmax(-1),
+            "You set the other scores to 0 and softmax. What is e⁰?",
+            "Which score has a power of exactly 0? Or cut after the softmax.",
+        ),
+        Mistake(
+            "it does not sum to 1",
+            lambda scores, k: scores.softmax(-1) * _is_top(scores, k),
+            "The right tokens, but their shares still count those that are gone.",
+            "Divide each row by what is left in it.",
+        ),
+        Mistake(
+            "ranked, not in the order of the vocabulary",
+            lambda scores, k: _top_k(scores, k).sort(-1, descending=True).values,
+            "Your columns are places in the ranking. Column v must be token v.",
+            "topk and sort also say where each value stood. `scatter` puts it back.",
+        ),
+    ),
+    "Softmax, find the k largest of each row, make the others 0, rescale.",
+    shared=next_token_probabilities,
+)
+
+
+# --- min-p -------------------------------------------------------------------------
+
+
+def min_p_probabilities(scores: Float[Tensor, "b v"], min_p: float) -> Tensor:
+    """The tokens with at least `min_p` times the probability of the best, rescaled.
+
+    Source: Nguyen et al. 2024.
+    """
+    chances = scores.softmax(-1)
+    line = min_p * chances.amax(-1, keepdim=True)
+    kept = chances.masked_fill(chances < line, 0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+MIN_P = Exercise(
+    "generation.min_p",
+    "Gives the probabilities “b v” for scores “b v”: tokens with at least min_p times "
+    "the probability of their row's best share 1. It needs no sort.",
+    ("scores", "min_p"),
+    min_p_probabilities,
+    lambda generator: [
+        (scores_of(generator, 2, 7), 0.25),
+        (scores_of(generator, 2, 9), 1.0),
+        (scores_of(generator, 1, 9), 0.4),
+    ],
+    (
+        Mistake(
+            "an absolute line",
+            lambda scores, min_p: _keep(scores, scores.softmax(-1) >= min_p),
+            "You ask whether p ≥ min_p. A row full of doubt may have no such token.",
+            "The line moves with the row: it is a share *of the best token's* share.",
+        ),
+        Mistake(
+            "the best of the whole batch",
+            lambda scores, min_p: _keep(
+                scores, scores.softmax(-1) >= min_p * scores.softmax(-1).max()
+            ),
+            "One certain row sets the line for all rows.",
+            "The maximum belongs to a row: along the last axis, with keepdim=True.",
+        ),
+        Mistake(
+            "more than, not at least",
+            lambda scores, min_p: _keep(
+                scores,
+                scores.softmax(-1) > min_p * scores.softmax(-1).amax(-1, keepdim=True),
+            ),
+            "With min_p = 1 the best token itself is cut, and 0 / 0 is left.",
+            "“At least” includes the line itself.",
+        ),
+        Mistake(
+            "scores are compared, not probabilities",
+            lambda scores, min_p: _keep(
+                scores, scores >= min_p * scores.amax(-1, keepdim=True)
+            ),
+            "A score can be negative, and half a score is not half a probability.",
+            "First softmax, then the line.",
+        ),
+        Mistake(
+            "it does not sum to 1",
+            lambda scores, min_p: (
+                scores.softmax(-1) * (min_p_probabilities(scores, min_p) > 0)
+            ),
+            "The right tokens, but their shares still count those that are gone.",
+            "Divide each row by what is left in it.",
+        ),
+    ),
+    "Softmax, the maximum of each row, a comparison, rescale. No sort is needed.",
+)
+
+
+EXERCISES = (TOP_K, MIN_P)

@@ -1,0 +1,129 @@
+"""The exercise of notebook 14 on top-p, the nucleus of a distribution.
+
+Knows the shared chooser. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils.decoding import next_token_probabilities
+from course_utils.exercises.drawing import scores_of, share
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def _top_p(scores: Tensor, p: float) -> Tensor:
+    return next_token_probabilities(scores, top_p=p)
+
+
+def _ranked(scores):
+    return scores.softmax(-1).sort(-1, descending=True)
+
+
+def _back(scores, which):
+    """Cut the ranked tokens where `which` is False; rescaled, in the old order."""
+    ranked, tokens = _ranked(scores)
+    return share(torch.zeros_like(scores).scatter(-1, tokens, ranked * which))
+
+
+def _before(scores):
+    ranked = _ranked(scores).values
+    return ranked.cumsum(-1) - ranked
+
+
+def _without_crosser(scores, p):
+    return _ranked(scores).values.cumsum(-1) <= p
+
+
+def _at_least_one(scores, p):
+    which = _without_crosser(scores, p)
+    which[:, 0] = True
+    return _back(scores, which)
+
+
+def _unsorted(scores, p):
+    chances = scores.softmax(-1)
+    return share(chances * (chances.cumsum(-1) - chances < p))
+
+
+def _one_more(scores, p):
+    which = F.pad(_before(scores)[:, :-1], (1, 0)) < p
+    return _back(scores, which)
+
+
+def _gathered(scores, p):
+    ranked, tokens = _ranked(scores)
+    return share((ranked * (_before(scores) < p)).gather(-1, tokens))
+
+
+TOP_P = Exercise(
+    "generation.top_p",
+    "Gives the probabilities “b v” for scores “b v”: the fewest likeliest tokens that "
+    "reach p, the one that crosses included, share 1. It follows the model's doubt.",
+    ("scores", "p"),
+    _top_p,
+    lambda generator: [
+        (scores_of(generator, 2, 7), 0.7),
+        (scores_of(generator, 2, 9), 0.45),
+        (scores_of(generator, 1, 9), 0.9),
+    ],
+    (
+        Mistake(
+            "the token that crosses is dropped",
+            lambda scores, p: _back(scores, _without_crosser(scores, p)),
+            "What you keep stays below p. Where the best alone passes p, nothing is "
+            "left: 0 / 0.",
+            "Ask what was reached *before* a token came, not with it.",
+        ),
+        Mistake(
+            "the token that crosses is dropped, except the first",
+            _at_least_one,
+            "No row is empty, but a row of several tokens is still one short of p.",
+            "Saving the best one hides the fault. Which sum should be below p?",
+        ),
+        Mistake(
+            "one too many",
+            _one_more,
+            "You keep the token that crosses, and the one behind it.",
+            "Shifting and subtracting both look one place back. One is enough.",
+        ),
+        Mistake(
+            "only the best",
+            lambda scores, p: _back(scores, _before(scores) <= 0),
+            "A single token has it all: that is greedy, whatever p is.",
+            "Add the ranked shares up. How many places until the sum reaches p?",
+        ),
+        Mistake(
+            "cut in the unsorted order",
+            _unsorted,
+            "You add up from token 0 on. The fewest tokens that reach p are the "
+            "likeliest ones.",
+            "Rank first, cut then, and put back at the end.",
+        ),
+        Mistake(
+            "it does not sum to 1",
+            lambda scores, p: scores.softmax(-1) * (_top_p(scores, p) > 0),
+            "The right tokens, but their shares still count those that are gone.",
+            "Divide each row by what is left in it.",
+        ),
+        Mistake(
+            "ranked, not in the order of the vocabulary",
+            lambda scores, p: _top_p(scores, p).sort(-1, descending=True).values,
+            "Your columns are places in the ranking. Column v must be token v.",
+            "`sort` also says which token stood at each place. Send the shares there.",
+        ),
+        Mistake(
+            "put back by the wrong permutation",
+            _gathered,
+            "You read at the tokens' numbers; you should write there.",
+            "`gather` takes from an index, `scatter` sends to it. Which one undoes a "
+            "sort?",
+        ),
+    ),
+    "Sort the shares, add up what stands before each, cut where that reached p, send "
+    "the rest back to its columns, rescale.",
+    shared=next_token_probabilities,
+)
+
+
+EXERCISES = (TOP_P,)

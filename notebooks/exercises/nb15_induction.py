@@ -1,0 +1,206 @@
+"""Exercises of notebook 15: what came after this token the last time?
+
+Knows weights and ids. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from course_utils.exercises.drawing import causal_weights
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def induction(
+    weights: Float[Tensor, "b h t t"], ids: Int64[Tensor, "b t"]
+) -> Float[Tensor, "h"]:
+    """Mean weight on the key after the last earlier occurrence of the query's token.
+
+    Over all queries of all texts whose token has occurred before.
+    """
+    found = []
+    for row, text in enumerate(ids.tolist()):
+        last = {}
+        for q, token in enumerate(text):
+            if token in last:
+                found.append(weights[row, :, q, last[token] + 1])
+            last[token] = q
+    return torch.stack(found).mean(dim=0)
+
+
+def _texts(generator):
+    """Few tokens, never twice in a row; one of three comes three times."""
+    rows = torch.tensor([[0, 1, 2, 0, 3, 0, 1, 4], [5, 6, 2, 3, 4, 2, 1, 3]])
+    names = torch.randperm(90, generator=generator)[:7] + 10
+    long, short = names[rows], names[rows[:1, :5]]
+    weights = causal_weights(generator, 2, 3, 8, 8)
+    return [(weights, long), (causal_weights(generator, 1, 2, 5, 5), short)]
+
+
+def _at(shift, last=True):
+    """As `induction`, `shift` keys from the last (or first) earlier occurrence."""
+
+    def shares(weights, ids):
+        found = []
+        for row, text in enumerate(ids.tolist()):
+            for q, token in enumerate(text):
+                if earlier := [k for k in range(q) if text[k] == token]:
+                    k = earlier[-1 if last else 0] + shift
+                    found.append(weights[row, :, q, k])
+        return torch.stack(found).mean(dim=0)
+
+    return shares
+
+
+def _times(weights, ids):
+    """For how many queries there is an earlier occurrence."""
+    same = (ids[:, :, None] == ids[:, None, :]).tril(-1)
+    return int(same.any(-1).sum())
+
+
+def _by_first_row(weights, ids):
+    return induction(weights, ids[:1].expand_as(ids))
+
+
+def _text_by_text(weights, ids):
+    rows = range(len(ids))
+    each = [induction(weights[row : row + 1], ids[row : row + 1]) for row in rows]
+    return torch.stack(each).mean(dim=0)
+
+
+def _on_itself(weights, ids):
+    has = (ids[:, :, None] == ids[:, None, :]).tril(-1).any(-1)
+    return weights.diagonal(0, -2, -1).transpose(1, 2)[has].mean(dim=0)
+
+
+INDUCTION = Exercise(
+    "inside.induction",
+    "Gives one number per head, “h”, from weights “b h q k” and ids “b t”: the mean "
+    "weight on the key after the last earlier place of the query's token. The mean is "
+    "over all queries of all texts that have such a place.",
+    ("weights", "ids"),
+    induction,
+    _texts,
+    (
+        Mistake(
+            "the earlier occurrence itself",
+            _at(0),
+            "You look at the same token as the query. What came *after* it?",
+            "The head wants to know how the story went on. One key further.",
+        ),
+        Mistake(
+            "the token before the earlier occurrence",
+            lambda weights, ids: _at(-1)(weights, ids),
+            "One step to the wrong side: that is where the other head looks.",
+            "What is proposed next came one place *later* in the text.",
+        ),
+        Mistake(
+            "the first occurrence, not the last",
+            _at(1, last=False),
+            "Right as long as a token comes twice. What if it comes a third time?",
+            "Of several earlier places the nearest one counts.",
+        ),
+        Mistake(
+            "the query's own key",
+            _on_itself,
+            "You read the diagonal, where a token looks at itself.",
+            "Find an earlier place first, strictly before the query.",
+        ),
+        Mistake(
+            "queries without an earlier occurrence count as 0",
+            lambda weights, ids: (
+                induction(weights, ids) * _times(weights, ids) / ids.numel()
+            ),
+            "The right sum, divided by too many. A new token has no place to look at.",
+            "Count only the queries whose token came before.",
+        ),
+        Mistake(
+            "a sum, not a mean",
+            lambda weights, ids: induction(weights, ids) * _times(weights, ids),
+            "A perfect head should give 1, however long the text is.",
+            "Divide by the number of queries that had an earlier place.",
+        ),
+        Mistake(
+            "the first text decides for all",
+            _by_first_row,
+            "You look up the places in row 0 of the ids, for every row of the weights.",
+            "Each text repeats at places of its own.",
+        ),
+        Mistake(
+            "a mean of the texts' means",
+            _text_by_text,
+            "A text with two such queries counts as much as one with three.",
+            "Collect the weights of all texts first, then take one mean.",
+        ),
+        Mistake(
+            "one number for all heads",
+            lambda weights, ids: induction(weights, ids).mean(),
+            "You average over the heads too, and the one that can do it is lost.",
+            "Which of the axes b, h, q stays?",
+        ),
+    ),
+    "Go through one text by hand: remember for each token where it came last. "
+    "Loops are fine.",
+)
+
+
+# --- a prediction ------------------------------------------------------------------
+
+
+def next_key() -> int:
+    """The row is 22 11 6 17 20 9 22 11 6 17 20; the query is the second 17."""
+    row, query = [22, 11, 6, 17, 20, 9, 22, 11, 6, 17, 20], 9
+    return row.index(row[query]) + 1
+
+
+NEXT_KEY = Exercise(
+    "inside.next_key",
+    "Wants the number of a key: in 22 11 6 17 20 9 22 11 6 17 20 the query is the "
+    "second 17, at position 9. Where does a perfect induction head look?",
+    (),
+    next_key,
+    lambda generator: [()],
+    (
+        Mistake(
+            "the earlier occurrence",
+            lambda: 3,
+            "There stands the first 17. The head knows already that it reads a 17.",
+            "What does it want to know? Go one step on from there.",
+        ),
+        Mistake(
+            "the token before the query",
+            lambda: 8,
+            "That is what the *other* head does, one layer below.",
+            "Find the first 17. What came after it?",
+        ),
+        Mistake(
+            "itself",
+            lambda: 9,
+            "It would learn that a 17 is a 17.",
+            "Find the first 17. What came after it?",
+        ),
+        Mistake(
+            "the answer itself",
+            lambda: 10,
+            "There stands the wanted 20, but after the query: the mask hides it.",
+            "The same token stands in the first half too.",
+        ),
+        Mistake(
+            "counted from 1",
+            lambda: 5,
+            "At key 5 stands a 9.",
+            "You may have the right token. Its number counts from 0.",
+        ),
+        Mistake(
+            "the token, not its place",
+            lambda: 20,
+            "20 is what will be proposed. At which position does the head find it?",
+            "Keys are numbered 0, 1, 2, … from the left.",
+        ),
+    ),
+    "Number the row from 0. Where did the query's token stand the first time?",
+    predicts=True,
+)
+
+
+EXERCISES = (INDUCTION, NEXT_KEY)

@@ -1,0 +1,254 @@
+"""Exercises of notebook 16: what trains, what learns, and what chance does to a test.
+
+Knows `diagnostics` and toys to try it on. Knows nothing of how an answer is run or
+shown.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.config import DecoderConfig, StackConfig
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.looking import diagnostics
+from course_utils.models import DecoderLM
+
+
+class _Patchwork(nn.Module):
+    """Parameters of every kind: used, used in part, unused, without effect."""
+
+    def __init__(self, generator):
+        super().__init__()
+        self.words, self.forgotten = nn.Embedding(7, 3), nn.Linear(3, 2)
+        self.silenced, self.balance = nn.Linear(3, 5, bias=False), nn.Linear(2, 1)
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, generator=generator)
+
+    def forward(self, ids):
+        x = self.words(ids)
+        pull = self.balance.weight @ x.new_tensor([1.0, -1.0]) + self.balance.bias
+        return x.square().mean() + 0 * self.silenced(x).sum() + pull.sum()
+
+
+def _patients(generator):
+    def loss(model):
+        return model(torch.tensor([[1, 4], [2, 4]]))
+
+    def of_line(model):
+        return model(torch.eye(3)[:2]).square().sum()
+
+    line = nn.Linear(3, 4)
+    for parameter in line.parameters():
+        nn.init.uniform_(parameter, 0.5, 1.0, generator=generator)
+    return [
+        (_Patchwork(generator), loss),
+        (line, lambda m: of_line(m) + m.weight.sum()),
+    ]
+
+
+def dead(model: nn.Module, loss: Callable[[nn.Module], Tensor]) -> list[str]:
+    """Names of the parameters that loss(model) does not depend on, in their order."""
+    return diagnostics.dead_parameters(model, lambda: loss(model))
+
+
+def _named(is_dead):
+    """An instrument from a rule for one gradient, which may be None."""
+
+    def instrument(model, loss):
+        loss(model).backward()
+        return [name for name, p in model.named_parameters() if is_dead(p.grad)]
+
+    return instrument
+
+
+DEAD = Exercise(
+    "clinic.dead_parameters",
+    "Gives the names in model.named_parameters() that get no gradient from "
+    "loss(model), or a gradient that is all 0, in order. What they hold is never "
+    "trained.",
+    ("model", "loss"),
+    dead,
+    _patients,
+    (
+        Mistake(
+            "a gradient of zeros counts as life",
+            _named(lambda g: g is None),
+            "You find what the loss never met. What did it meet and multiply by 0?",
+            "There are two kinds of dead: no gradient, and nothing but zeros in it.",
+        ),
+        Mistake(
+            "no gradient counts as life",
+            _named(lambda g: g is not None and not g.any()),
+            "You find gradients of zeros. What of parameters that have none?",
+            ".grad is None where backward never came by.",
+        ),
+        Mistake(
+            "a single zero is taken for death",
+            _named(lambda g: g is None or not g.all()),
+            "An embedding has zeros for the words that are not in the batch. It lives.",
+            "How many entries have to be 0 before nothing is learned?",
+        ),
+        Mistake(
+            "plus and minus cancel",
+            _named(lambda g: g is None or g.sum() == 0),
+            "A gradient of 1 and −1 moves two weights, and you call it dead.",
+            "Summing loses the sign. Ask every entry for itself.",
+        ),
+        Mistake(
+            "the living are listed",
+            _named(lambda g: g is not None and bool(g.any())),
+            "All is found, and told the wrong way around: name the dead.",
+            "Turn the condition around.",
+        ),
+    ),
+    "Compute the loss, call backward, look at the .grad of every named parameter.",
+    shared=diagnostics.dead_parameters,
+)
+
+
+Batches = Callable[[int], Tensor]
+
+
+def cannot_memorize(losses_of: Callable[[Batches], list], batches: Batches) -> bool:
+    """Is the last loss above 0.5 when every step shows the batch of step 0?"""
+    return losses_of(lambda step: batches(0))[-1] > 0.5
+
+
+def _learns(rate, forgets=False, easy=False):
+    """A toy training of 30 steps: the loss falls with each time a batch comes back."""
+
+    def losses_of(batches):
+        seen, losses = Counter(), []
+        for step in range(30):
+            batch = "any" if easy else str(batches(step).tolist())
+            losses.append(2.6 * rate ** seen[batch])
+            seen[batch] += 1
+        return losses[:25] + losses[:5] if forgets else losses
+
+    return losses_of
+
+
+def _trainings(generator):
+    data = torch.randint(100, (30, 2, 5), generator=generator)
+
+    def batches(step):
+        return data[step]
+
+    kinds = _learns(0.7), _learns(0.93), _learns(0.99)
+    kinds += _learns(0.8, forgets=True), _learns(0.7, easy=True)
+    return [(losses_of, batches) for losses_of in kinds]
+
+
+def _last(losses_of, batches):
+    return losses_of(lambda step: batches(0))
+
+
+MEMORY = Exercise(
+    "clinic.cannot_memorize",
+    "losses_of(batches) trains on batches(step) and gives its losses. Gives True if "
+    "the last loss is above 0.5 though every step shows the batch of step 0. It is the "
+    "quickest test of a new model.",
+    ("losses_of", "batches"),
+    cannot_memorize,
+    _trainings,
+    (
+        Mistake(
+            "every step shows another batch",
+            lambda losses_of, batches: losses_of(batches)[-1] > 0.5,
+            "A healthy model is called sick: nobody can know how new coins fall.",
+            "Hand over a function that gives the same batch, whatever the step.",
+        ),
+        Mistake(
+            "the first loss decides",
+            lambda losses_of, batches: _last(losses_of, batches)[0] > 0.5,
+            "Before the first step nobody has learned anything.",
+            "At which end of the list is the model that has seen the batch often?",
+        ),
+        Mistake(
+            "the mean loss decides",
+            lambda losses_of, batches: sum(_last(losses_of, batches)) / 30 > 0.5,
+            "Who learns slowly and arrives is called sick.",
+            "The beginning of a training is not its result.",
+        ),
+        Mistake(
+            "the best loss decides",
+            lambda losses_of, batches: min(_last(losses_of, batches)) > 0.5,
+            "A training that learned and fell apart again is called healthy.",
+            "What does the model know when the training is over?",
+        ),
+        Mistake(
+            "upside down",
+            lambda losses_of, batches: _last(losses_of, batches)[-1] <= 0.5,
+            "All is found, and told the wrong way around: True means sick.",
+            "Read the name of the function again.",
+        ),
+    ),
+    "A function of the step may ignore the step. Which loss do you look at?",
+)
+
+
+def rings_of_dropout() -> tuple[bool, bool, bool]:
+    """What three comparisons say of a healthy decoder in training mode: one changes a
+    later word, one reverses the words, one asks for each row alone."""
+
+    def moved(before, after):
+        return (before - after).abs().max().item() > 1e-5
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        sizes = StackConfig(d_model=8, num_heads=2, num_layers=2, d_ff=16, dropout=0.3)
+        model = DecoderLM(DecoderConfig(vocab_size=11, stack=sizes)).train()
+        ids = torch.randperm(11)[:10].reshape(2, 5)
+        changed = ids.clone()
+        changed[:, -1] = (changed[:, -1] + 1) % 11
+        reverse = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
+        alone = torch.cat([model(row) for row in ids.split(1)])
+        leaks = moved(model(ids)[:, :-1], model(changed)[:, :-1])
+        blind = not moved(model(ids)[:, -1], model(reverse)[:, -1])
+        return leaks, blind, moved(model(ids), alone)
+
+
+RINGS = Exercise(
+    "clinic.rings",
+    "Wants three bools: would leaks_future, order_blind and mixes_rows ring for a "
+    "healthy decoder with dropout, if nobody called eval() and they compared all the "
+    "same? False alarms cost days.",
+    (),
+    rings_of_dropout,
+    lambda generator: [()],
+    (
+        Mistake(
+            "a healthy model never rings",
+            lambda: (False, False, False),
+            "Ask it twice about the same ids. Do you get the same answer twice?",
+            "An instrument that looks for a move sees one, whatever it changed.",
+        ),
+        Mistake(
+            "chance rings everywhere",
+            lambda: (True, True, True),
+            "Two of them ring when something moves. When does the third ring?",
+            "A model is blind to the order if its output stays. Does it stay?",
+        ),
+        Mistake(
+            "only the company matters",
+            lambda: (False, False, True),
+            "Each row alone gives other numbers, true. Do earlier outputs stay when a "
+            "later word changes?",
+            "leaks_future calls the model twice, too. Dropout draws anew each time.",
+        ),
+        Mistake(
+            "only later words matter",
+            lambda: (True, False, False),
+            "A row alone and the same row in a batch: do they drop the same units?",
+            "mixes_rows calls the model twice, too.",
+        ),
+    ),
+    "Each of them calls the model twice. Which ones ring when the two answers differ, "
+    "and which when they agree?",
+    predicts=True,
+)
+
+
+EXERCISES = (DEAD, MEMORY, RINGS)

@@ -1,0 +1,338 @@
+"""Exercises of notebook 16: three instruments that change one thing and watch another.
+
+Knows `diagnostics`, and toy models to try them on. Knows nothing of how an answer is
+run or shown.
+"""
+
+import torch
+from torch import Generator, nn
+from torch.nn import functional as F
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.looking.diagnostics import ignores_source, leaks_future, order_blind
+
+# --- toy models: each is one table and one fault -------------------------------------
+
+VOCAB = 11
+
+
+def _table(generator):
+    """One vector per token, and so one model per way of using them.
+
+    In sixteenths: sums are exact, so that no order of adding looks like a change.
+    """
+    kind = torch.get_default_dtype()
+    drawn = torch.randn(VOCAB, 4, generator=generator, dtype=kind)
+    return (16 * drawn).round() / 16
+
+
+def _shown(*functions):
+    """Functions as layers: a check can show the name of a layer."""
+    kinds = [
+        type(function.__name__, (nn.Module,), {"forward": staticmethod(function)})
+        for function in functions
+    ]
+    return [kind() for kind in kinds]
+
+
+def _distinct(generator, rows, length):
+    """Ids without repetition within a row."""
+    drawn = [torch.randperm(VOCAB, generator=generator) for _ in range(rows)]
+    return torch.stack(drawn)[:, :length]
+
+
+def _past(vectors):
+    """At each position the mean of all vectors up to it."""
+    counts = torch.arange(1, vectors.shape[1] + 1, dtype=vectors.dtype)
+    return vectors.cumsum(dim=1) / counts[:, None]
+
+
+def _next(vectors):
+    return F.pad(vectors[:, 1:], (0, 0, 0, 1))
+
+
+def _only(outputs, place):
+    """All outputs are 0 but those at one position."""
+    kept = torch.zeros(outputs.shape[1], 1, dtype=outputs.dtype)
+    kept[place:][:1] = 1
+    return outputs * kept
+
+
+def decoders(generator: Generator) -> list[tuple]:
+    """(decoder, ids, vocab_size): three honest ones, three that leak."""
+    table = _table(generator)
+
+    def honest(ids):
+        return _past(table[ids])
+
+    def reads_own_word(ids):
+        return table[ids]
+
+    def peeks_at_next(ids):
+        return _next(table[ids]) + table[ids]
+
+    def peeks_at_start(ids):
+        return _only(_next(table[ids]), 0)
+
+    def peeks_near_end(ids):
+        return _only(_next(table[ids]), max(0, ids.shape[1] - 2))
+
+    def silent(ids):
+        return 0 * table[ids]
+
+    ids = _distinct(generator, 2, 7)
+    sick = _shown(peeks_at_next, peeks_at_start, peeks_near_end)
+    models = _shown(honest, reads_own_word, silent) + sick
+    return [(model, ids, VOCAB) for model in models]
+
+
+def readers(generator: Generator) -> list[tuple]:
+    """(reader, ids): four that do not know the order, two that do."""
+    table, weights = _table(generator), torch.arange(1.0, 8)
+    weights = weights.to(table.dtype)[:, None]
+    pairs = (weights / 2).ceil()  # 1, 1, 2, 2, …: neighbors that weigh the same
+
+    def bag(ids):
+        return table[ids] + table[ids].mean(1, keepdim=True)
+
+    def one_vector_for_all(ids):
+        return table[ids].mean(1, keepdim=True) + 0 * table[ids]
+
+    def positions(ids):
+        return bag(ids) + (weights * table[ids]).sum(1, keepdim=True)
+
+    def positions_in_pairs(ids):
+        return bag(ids) + (pairs * table[ids]).sum(1, keepdim=True)
+
+    def causal_bag(ids):
+        return table[ids] + _past(table[ids])
+
+    def last_word_only(ids):
+        return _only(bag(ids), ids.shape[1] - 1)
+
+    ids = _distinct(generator, 3, 7)
+    models = _shown(bag, one_vector_for_all, causal_bag, last_word_only)
+    models += _shown(positions, positions_in_pairs)
+    return [(model, ids) for model in models]
+
+
+def translators(generator: Generator) -> list[tuple]:
+    """(translator, source, target, vocab_size): one is deaf, the others are not."""
+    table = _table(generator)
+
+    def reads_all(source, target):
+        return table[target] + table[source].mean(1, keepdim=True)
+
+    def speaks_alone(source, target):
+        return _past(table[target])
+
+    def reads_first_word(source, target):
+        return table[target] + table[source[:, :1]]
+
+    def end_reads(source, target):
+        return table[target] + _only(reads_all(source, target), target.shape[1] - 1)
+
+    def start_reads(source, target):
+        return table[target] + _only(reads_all(source, target), 0)
+
+    pair = _distinct(generator, 2, 5), _distinct(generator, 2, 3)
+    models = _shown(reads_all, speaks_alone, reads_first_word, end_reads, start_reads)
+    return [(model, *pair, VOCAB) for model in models]
+
+
+# --- three instruments ---------------------------------------------------------------
+
+
+def _moved(before, after):
+    return (before - after).abs().max().item() > 1e-5
+
+
+def _other(ids, places, vocab_size):
+    """Other tokens at some places."""
+    other = ids.clone()
+    other[:, places] = (ids[:, places] + 1) % vocab_size
+    return other
+
+
+def _watch(changed, watched):
+    """An instrument that changes some places and watches others."""
+
+    def instrument(logits, ids, vocab_size):
+        before, after = logits(ids), logits(_other(ids, changed, vocab_size))
+        return _moved(before[:, watched], after[:, watched])
+
+    return instrument
+
+
+LAST, FIRST, EARLIER, LATER = slice(-1, None), slice(0, 1), slice(-1), slice(1, None)
+LEAK = Exercise(
+    "clinic.leaks_future",
+    "Gives True if any output of logits(ids), “b t v”, moves when only later tokens "
+    "change. It finds a leak in a decoder that you know nothing about.",
+    ("logits", "ids", "vocab_size"),
+    leaks_future,
+    decoders,
+    (
+        Mistake(
+            "the changed word itself is watched",
+            _watch(LAST, slice(None)),
+            "An honest decoder rings. Whose output may move when a word changes?",
+            "The output at a changed place reads that word. Leave such places out.",
+        ),
+        Mistake(
+            "only the last output is watched",
+            _watch(LAST, LAST),
+            "No word comes after the last one. What could leak into its output?",
+            "Look at the outputs before the place where you change something.",
+        ),
+        Mistake(
+            "the past is changed, the later outputs are watched",
+            _watch(FIRST, LATER),
+            "You found out whether it remembers. That is what a decoder is for.",
+            "The arrow of a leak points back: from a later word to an earlier output.",
+        ),
+        Mistake(
+            "only the last word is changed",
+            _watch(LAST, EARLIER),
+            "A model whose first output peeks at the second word gets away.",
+            "Every place between two words is a border that a leak may cross.",
+        ),
+        Mistake(
+            "only the first output is watched",
+            _watch(LATER, FIRST),
+            "A model gets away whose leak lies near the end.",
+            "Every place between two words is a border that a leak may cross.",
+        ),
+        Mistake(
+            "upside down",
+            lambda logits, ids, size: not leaks_future(logits, ids, size),
+            "All is found, and told the wrong way around: True means sick.",
+            "Honest models should give False.",
+        ),
+    ),
+    "Cut the text somewhere. Change all words after the cut: may an output before it "
+    "move? Then try every cut.",
+)
+
+
+def _reversed(ids):
+    return torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
+
+
+def _swapped(ids):
+    return torch.cat([ids[:, [1, 0]], ids[:, 2:]], dim=1)
+
+
+ORDER = Exercise(
+    "clinic.order_blind",
+    "Gives True if the last output of outputs(ids), “b t m”, stays when all words "
+    "before the last are put in reverse. So one sees that positions got lost.",
+    ("outputs", "ids"),
+    order_blind,
+    readers,
+    (
+        Mistake(
+            "the last word moves along",
+            lambda outputs, ids: (
+                not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, -1])
+            ),
+            "You compare the vectors of two different words. Which one must stay put?",
+            "Turn around the words before the last, and keep the last.",
+        ),
+        Mistake(
+            "outputs of moved words are compared",
+            lambda outputs, ids: not _moved(outputs(ids), outputs(_reversed(ids))),
+            "A bag of words moves its vectors along with its words. You call it able "
+            "to read.",
+            "Compare where the same word stands before and after: at the end.",
+        ),
+        Mistake(
+            "texts change places, words do not",
+            lambda outputs, ids: (
+                not _moved(outputs(ids)[:, -1], outputs(ids.flip(0))[:, -1])
+            ),
+            "ids are “b t”. You turned an axis around, and each text stayed as it was.",
+            "Time is axis 1.",
+        ),
+        Mistake(
+            "only the first two words change places",
+            lambda outputs, ids: (
+                not _moved(outputs(ids)[:, -1], outputs(_swapped(ids))[:, -1])
+            ),
+            "A model that takes two neighbors for one place is called blind. Is it?",
+            "Move more words: all before the last.",
+        ),
+        Mistake(
+            "upside down",
+            lambda outputs, ids: not order_blind(outputs, ids),
+            "All is found, and told the wrong way around: True means blind.",
+            "What should a model with positions give?",
+        ),
+    ),
+    "Reverse all words but the last and ask the model again. Compare the vectors of "
+    "the word that kept its place.",
+)
+
+
+def _deaf(sources=lambda x: _other(x, slice(None), VOCAB), targets=None, places=None):
+    """An instrument that changes some words and watches some outputs."""
+    places = places or slice(None)
+
+    def instrument(logits, source, target, vocab_size):
+        after = logits(sources(source), (targets or (lambda x: x))(target))
+        return not _moved(logits(source, target)[:, places], after[:, places])
+
+    return instrument
+
+
+SOURCE = Exercise(
+    "clinic.ignores_source",
+    "Gives True if logits(source, target), “b t v”, stay the same whatever the source "
+    "says. Fluent nonsense is what such a translator writes.",
+    ("logits", "source", "target", "vocab_size"),
+    ignores_source,
+    translators,
+    (
+        Mistake(
+            "the target is changed",
+            _deaf(lambda x: x, lambda x: _other(x, slice(None), VOCAB)),
+            "Every decoder listens to itself. To whom shall this one listen?",
+            "Keep the target. Change the other argument.",
+        ),
+        Mistake(
+            "only the last word of the source is changed",
+            _deaf(lambda x: _other(x, LAST, VOCAB)),
+            "A model that reads the first word only is called deaf.",
+            "Leave no word of the source as it was.",
+        ),
+        Mistake(
+            "the source is only turned around",
+            _deaf(lambda x: x.flip(1)),
+            "A model that reads a bag of words hears nothing new, and is called deaf.",
+            "The same words in another order are the same words. Take others.",
+        ),
+        Mistake(
+            "only the last output is watched",
+            _deaf(places=LAST),
+            "A model that listens while it writes the first word is called deaf.",
+            "One output that moves is enough, wherever it stands.",
+        ),
+        Mistake(
+            "only the first output is watched",
+            _deaf(places=FIRST),
+            "A model that listens while it writes the last word is called deaf.",
+            "One output that moves is enough, wherever it stands.",
+        ),
+        Mistake(
+            "upside down",
+            lambda logits, *given: not ignores_source(logits, *given),
+            "All is found, and told the wrong way around: True means sick.",
+            "What should a model that listens give?",
+        ),
+    ),
+    "Call it twice with the same target, and with two sources that have no word in "
+    "common at any place.",
+)
+
+
+EXERCISES = (LEAK, ORDER, SOURCE)

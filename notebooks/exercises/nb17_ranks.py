@@ -1,0 +1,119 @@
+"""Exercises of notebook 17: what each of several processes reads and keeps.
+
+Knows the shared `Processes`. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.training.processes import Processes
+
+
+def rows_of_rank(batch: Tensor, rank: int, count: int) -> Tensor:
+    """Every `count`-th row, from the row `rank` on."""
+    return batch[rank::count]
+
+
+def _batches(generator):
+    def one(rows, rank, count):
+        return torch.randint(99, (rows, 3), generator=generator), rank, count
+
+    return [one(6, 1, 3), one(5, 0, 2), one(7, 1, 2), one(4, 0, 1)]
+
+
+ROWS = Exercise(
+    "scaling.rows_of_rank",
+    "Gives the rows of a batch “b t” that one rank of so many reads, as in the "
+    "drawing: the ranks take turns, row by row. Together they must read each row once.",
+    ("batch", "rank", "count"),
+    rows_of_rank,
+    _batches,
+    (
+        Mistake(
+            "neighboring rows",
+            lambda batch, rank, count: batch.tensor_split(count)[rank],
+            "Each row is read once: fine, and another way than ours. Ranks take turns.",
+            "Look at the drawing: rank 0 has rows 0 and 2.",
+        ),
+        Mistake(
+            "shared rows",
+            lambda batch, rank, count: batch[rank:],
+            "Some rows are read by several ranks, and count more than others.",
+            "How far is it from one row of a rank to its next?",
+        ),
+        Mistake(
+            "everybody reads everything",
+            lambda batch, rank, count: batch.clone(),
+            "All ranks do the same work. Nothing is gained.",
+            "Two arguments are unused.",
+        ),
+        Mistake(
+            "ranks counted from 1",
+            lambda batch, rank, count: batch[(rank - 1) % count :: count],
+            "A neighbor's rows. The first rank has the number 0.",
+            "With which row does rank 0 begin?",
+        ),
+        Mistake(
+            "the rest is lost",
+            lambda batch, rank, count: batch[: len(batch) // count * count][
+                rank::count
+            ],
+            "Five rows on two ranks: one row is read by nobody.",
+            "Ranks may have unequal numbers of rows; the labels weigh them.",
+        ),
+    ),
+    "A slice has three parts: start, stop, step.",
+    shared=Processes.share,
+)
+
+
+def bytes_per_process(parameters: float, processes: int, sharded: bool) -> float:
+    """Bytes of weights, gradients and AdamW's averages that one process keeps."""
+    return 16 * parameters / (processes if sharded else 1)
+
+
+KEPT = Exercise(
+    "scaling.per_process",
+    "Gives the bytes that one of so many processes keeps without activations: a copy "
+    "of everything, or its part if sharded. It decides whether the model fits at all.",
+    ("parameters", "processes", "sharded"),
+    bytes_per_process,
+    lambda generator: [(7e9, 8, False), (7e9, 8, True), (2e6, 1, True)],
+    (
+        Mistake(
+            "more machines always help",
+            lambda n, processes, sharded: 16 * n / processes,
+            "A copy does not get smaller because others have one, too.",
+            "One argument is unused.",
+        ),
+        Mistake(
+            "more machines never help",
+            lambda n, processes, sharded: 16 * n,
+            "Then sharding would be for nothing. What does a process keep of a matrix?",
+            "Two arguments are unused.",
+        ),
+        Mistake(
+            "only the weights",
+            lambda n, processes, sharded: 4 * n / (processes if sharded else 1),
+            "Enough for writing. A training keeps more for each weight.",
+            "What did you count in section 3?",
+        ),
+        Mistake(
+            "only the averages are spread",
+            lambda n, processes, sharded: 8 * n + 8 * n / (processes if sharded else 1),
+            "That way exists too (stage 1 of ZeRO). Here all is spread.",
+            "Weights and gradients are cut as well.",
+        ),
+        Mistake(
+            "upside down",
+            lambda n, processes, sharded: 16 * n / (1 if sharded else processes),
+            "The copies are cut, and the parts are whole.",
+            "Sharded: each keeps a part.",
+        ),
+    ),
+    "Bytes per parameter first (section 3). Then ask who keeps how much of it.",
+)
+
+
+EXERCISES = (ROWS, KEPT)

@@ -1,0 +1,413 @@
+"""Views as a person meets them: in Chromium, with no network."""
+
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+
+import course_utils.looking.plots
+from course_utils.looking.views import bertviz_offline, pieces
+from course_utils.looking.views import page as views_page
+from course_utils.looking.views.explorer import show_attention
+from course_utils.looking.views.neurons import show_neurons
+from course_utils.workshop import QUIET_LAB
+from tests.support.browser_page import browser, exported, jupyterlab, notebook, watched
+from tests.support.browser_views import (
+    BERTVIZ,
+    OURS,
+    nudge,
+    serious,
+    use_all,
+    view_kind,
+    walk_by_tab,
+)
+from tests.support.every_view import (
+    ENGLISH,
+    HEADS,
+    KINDS,
+    LAYERS,
+    SOURCE,
+    SPANISH,
+    TARGET,
+    decoder_pass,
+    random_weights,
+    show_every_kind,
+    translation,
+)
+from tests.support.hostile import HOSTILE
+from tests.support.view_data import strong_weights as strong
+
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as started:
+        yield started
+
+
+@contextmanager
+def kept():
+    """What a notebook would store: a list of (data, metadata), filled meanwhile."""
+    outputs = []
+
+    def keep(data, metadata=None, raw=False):
+        outputs.append((data, metadata or {}))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (views_page, bertviz_offline, course_utils.looking.plots):
+            patch.setattr(module, "display", keep)
+        yield outputs
+
+
+@pytest.fixture
+def shown():
+    with kept() as outputs:
+        yield outputs
+
+
+@pytest.fixture(scope="module")
+def every():
+    """One view of each kind, as stored."""
+    with kept() as outputs:
+        show_every_kind()
+    return outputs
+
+
+def keep_picture(page, name):
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def keep_views(page, name):
+    """A picture of the page, and one of each view."""
+    keep_picture(page, name)
+    for i, view in enumerate(page.locator(f"{OURS}, {BERTVIZ}").all()):
+        view.screenshot(path=SCREENSHOTS / f"{name}-{i}.png")
+
+
+@pytest.fixture
+def explored(chromium, shown, tmp_path):
+    """A page with three views: two different ones and a copy of the second."""
+    weights = translation()
+    show_attention(weights, SPANISH, ENGLISH, title="Random heads.", layer=1)
+    for _ in range(2):
+        alone = {"": weights["blocks.0.attention"]}
+        show_attention(alone, SPANISH, title="A lone layer.")
+    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+        yield page, weights
+
+
+def view(page, index):
+    return page.locator(".course-view").nth(index)
+
+
+def test_it_draws_and_reacts_to_the_mouse(explored):
+    page, weights = explored
+    assert page.locator(".course-view").count() == 3
+    assert page.locator("img").count() == 3, "each view leaves a picture"
+    first, cross = view(page, 0), weights["blocks.1.cross_attention"][0, 0]
+    lines = first.locator("line")
+    assert lines.count() == strong(cross)
+    first.get_by_role("button", name="roja").hover()
+    assert lines.count() == SOURCE
+    opacities = lines.evaluate_all("n => n.map(x => +x.getAttribute('stroke-opacity'))")
+    expected = cross[3].sort(descending=True).values.clamp(min=0.02)
+    assert opacities == pytest.approx(expected.tolist(), abs=0.003)
+    best = ENGLISH[cross[3].argmax()].strip()
+    said = first.get_by_role("status").inner_text().replace("\u2068", "")
+    assert said.startswith("“roja") and f"looks at “{best}" in said
+    first.locator(".keys").get_by_role("button", name="house").hover()
+    assert lines.count() == TARGET
+    assert "is looked at by" in first.get_by_role("status").inner_text()
+    page.mouse.move(0, 0)
+    assert lines.count() == strong(cross)
+
+
+def test_a_cell_of_the_matrix_says_its_weight(explored):
+    page, weights = explored
+    first = view(page, 0)
+    canvas = first.get_by_role("img", name="weights")
+    box = canvas.bounding_box()
+    for q, k in ((0, 0), (4, 6), (2, 5)):
+        x = box["x"] + (k + 0.5) * box["width"] / SOURCE
+        page.mouse.move(x, box["y"] + (q + 0.5) * box["height"] / TARGET)
+        weight = float(weights["blocks.1.cross_attention"][0, 0, q, k])
+        said = first.get_by_role("status").inner_text()
+        said = said.replace("\u2068", "").replace("\u2069", "")
+        stated = said.split(": ")[1].replace("<0.01", "0")
+        assert float(stated) == pytest.approx(weight, abs=0.0075)
+        names = f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”"
+        assert said.startswith(names)
+
+
+def test_layers_change_by_click_and_by_keyboard(explored):
+    page, weights = explored
+    first = view(page, 0)
+    lines = first.locator("line")
+    cross = [weights[f"blocks.{i}.cross_attention"][0] for i in range(LAYERS)]
+    assert first.locator(".overview button").count() == LAYERS * HEADS
+    first.get_by_role("button", name="layer 2, head 1").click()
+    assert lines.count() == strong(cross[2][1])
+    layer = first.locator("select").nth(1)
+    assert layer.input_value() == "2"
+    layer.focus()
+    page.keyboard.press("ArrowUp")
+    assert lines.count() == strong(cross[1][1])
+    first.locator(".queries button").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert "casa" in first.get_by_role("status").inner_text()
+    assert lines.count() == SOURCE
+    page.keyboard.press("Escape")
+    assert lines.count() == strong(cross[1][1])
+    first.locator("select").first.select_option("decoder")
+    masked = weights["blocks.0.attention"][0, 0]
+    assert lines.count() == strong(masked)
+    first.get_by_role("button", name="casa").first.hover()
+    assert lines.count() == 3, "the third token sees three"
+
+
+RUN_AGAIN = """() => {
+    const again = document.createElement("script");
+    again.textContent = [...document.scripts].at(-1).textContent;
+    document.body.append(again);
+}"""
+
+
+def test_views_do_not_disturb_each_other(explored):
+    page, _ = explored
+    before = [view(page, i).inner_html() for i in range(3)]
+    view(page, 1).get_by_role("button", name="layer 0, head 1").click()
+    view(page, 1).get_by_role("button", name="roja").first.hover()
+    after = [view(page, i).inner_html() for i in range(3)]
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
+    page.evaluate(RUN_AGAIN)
+    assert view(page, 1).inner_html() == after[1], "its twin leaves it alone"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_can_be_used_in_a_page(chromium, every, tmp_path, theme):
+    with watched(chromium, exported(every, tmp_path / "p.html", theme)) as page:
+        assert use_all(page) == KINDS
+        stops = {view_kind(v): walk_by_tab(page, v) for v in page.locator(OURS).all()}
+        sliders = {"sampling": 3, "scale": 1, "rotation": 3, "query": 2}
+        assert stops == {"explorer": 7, "neurons": 4} | sliders
+        page.locator("summary").click()
+        page.locator(".queries button").nth(2).focus()
+        keep_views(page, f"page-{theme}")
+        assert serious(page) == []
+
+
+ALL_STYLES = """(alone) => {
+    const sheets = [...document.styleSheets];
+    const names = ("display position width height padding-left border-top-width " +
+        "color background-color opacity stroke stroke-width font-size font-weight " +
+        "text-align overflow-x").split(" ");
+    return [...document.querySelectorAll(".course-view")].map((view) => {
+        const kind = `.course-view.${view.classList[1]}`;
+        for (const sheet of sheets) {
+            const text = sheet.ownerNode.textContent;
+            const ours = text.includes(".course-view");
+            sheet.disabled = alone && ours && !text.includes(kind);
+        }
+        return [view, ...view.querySelectorAll("*")].map((one) => {
+            const style = getComputedStyle(one);
+            return names.map((name) => style.getPropertyValue(name)).join(";");
+        });
+    });
+}"""
+
+
+def test_views_of_every_kind_do_not_disturb_each_other(chromium, every, tmp_path):
+    with watched(chromium, exported(every, tmp_path / "page.html")) as page:
+        views = page.locator(f"{OURS}, {BERTVIZ}").all()
+        before = [one.inner_html() for one in views]
+        for index, view in enumerate(views):
+            nudge(page, view.locator("select, input").first)
+            after = [one.inner_html() for one in views]
+            changed = [a != b for a, b in zip(before, after, strict=True)]
+            assert changed == [i == index for i in range(len(views))]
+            before = after
+        page.evaluate("document.activeElement.blur()")
+        together, alone = (page.evaluate(ALL_STYLES, one) for one in (False, True))
+        assert together == alone, "one view's style reaches another"
+
+
+def shown_text(token):
+    """A token as a view writes it: what cannot be seen gets a sign."""
+    text = token.replace("\n", "⏎").replace("\t", "⇥")
+    return text if text.strip() else "␣" * len(text) or "∅"
+
+
+def test_hostile_tokens_are_text(chromium, shown, tmp_path):
+    count = len(HOSTILE)
+    assert count >= 30
+    weights = {"": torch.ones(count, count).tril().expand(1, 1, -1, -1) / count}
+    show_attention(weights, HOSTILE, title=HOSTILE[1])
+    show_neurons(decoder_pass(count), HOSTILE, title=HOSTILE[3])
+    scores = torch.arange(float(pieces.NAMED), 0, -1)
+    for first in (0, count // 2 - 5, count - pieces.NAMED):
+        some = HOSTILE[first : first + pieces.NAMED]
+        pieces.show_sampling(scores, some, title=HOSTILE[4])
+    turn = torch.linspace(0, 6, count)
+    places = torch.stack((turn.cos(), turn.sin()), 1).tolist()
+    pieces.show_query(dict(zip(HOSTILE, places, strict=True)), title=HOSTILE[12])
+    pieces.show_scale(title=HOSTILE[2])
+    pieces.show_rotation(title=HOSTILE[2])
+    for view in ("head", "model"):
+        show_bertviz = bertviz_offline.show_bertviz
+        show_bertviz(weights, HOSTILE, title=HOSTILE[1], view=view)
+    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+        for place in (".queries", ".keys"):
+            assert same_texts(page.locator(f".explorer {place} bdi"), HOSTILE)
+        assert same_texts(page.locator(".neurons th bdi"), HOSTILE)
+        named = page.locator(".pieces .bars").all()
+        assert same_texts(named[1].locator("bdi"), HOSTILE[count // 2 - 5 :][:16])
+        assert same_texts(named[3].locator("bdi"), HOSTILE)
+        assert page.locator(".pieces text").count() == count
+        heads, model = page.locator(BERTVIZ).all()
+        texts = heads.locator("#left text").all_text_contents()
+        assert texts[:20] == HOSTILE[:20] and len(texts) == count
+        model.locator("g > rect:last-child").first.click()
+        texts = model.locator("text.token").all_text_contents()
+        assert texts[:20] == HOSTILE[:20] and len(texts) == 2 * count
+        for button in page.locator(".queries button").all()[::5]:
+            button.hover()
+        for select in page.locator("select").all():
+            select.select_option(index=0)
+        page.locator("summary").click()
+        assert page.evaluate("document.hacked") is None
+        assert page.locator(".title").first.text_content() == HOSTILE[1]
+        inside = page.locator(f":is({OURS}, {BERTVIZ}) :is(img, script, b, style)")
+        assert inside.count() == 0
+        keep_views(page, "hostile")
+
+
+def same_texts(places, tokens):
+    """Equal but for blanks at the ends and half a pair, which the browser replaces."""
+
+    def plain(text):
+        return text.replace("\ud83d", "?").replace("\ufffd", "?").strip("␣ ")
+
+    texts = [plain(one) for one in places.all_text_contents()]
+    return texts == [plain(shown_text(one)) for one in tokens]
+
+
+def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
+    show_bertviz = bertviz_offline.show_bertviz
+    weights = translation()
+    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.")
+    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.", view="model")
+    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+        heads, model = page.locator("div[id^=bertviz]").all()
+        assert heads.locator("line").count() > TARGET
+        before = heads.inner_html()
+        heads.locator("#layer").select_option("2")
+        after = heads.inner_html()
+        assert after != before
+        heads.locator("#left text").nth(1).hover()
+        assert heads.inner_html() != after
+        assert model.locator("line").count() > LAYERS * HEADS
+        for one in (heads, model):
+            box, svg = one.bounding_box(), one.locator("svg").first.bounding_box()
+            assert svg["height"] <= box["height"] and svg["width"] > 300
+            assert svg["x"] + svg["width"] <= box["x"] + box["width"], "not cut off"
+
+
+def test_neurons_and_pieces_say_what_holds(chromium, every, tmp_path):
+    with watched(chromium, exported(every, tmp_path / "page.html")) as page:
+        neurons = page.locator(".neurons").first
+        assert "hidden" not in neurons.inner_text(), "the last token sees all"
+        neurons.locator("select").last.select_option("0")
+        assert neurons.inner_text().count("hidden") == TARGET - 1
+        weights = neurons.locator("tr td:last-child").all_text_contents()
+        assert weights == ["1.00"] + (TARGET - 1) * ["0"]
+        sampling, query = page.locator(".pieces").first, page.locator(".pieces").last
+        said = sampling.get_by_role("status")
+        assert said.inner_text().startswith("50 of 50 tokens stay")
+        sampling.locator("input").nth(1).press("Home")
+        assert said.inner_text().startswith("1 of 50")
+        query.locator("svg").scroll_into_view_if_needed()
+        plane, said = query.locator("svg").bounding_box(), query.get_by_role("status")
+        before = said.inner_text()
+        page.mouse.move(plane["x"] + 150, plane["y"] + 150)
+        page.mouse.down()
+        page.mouse.move(plane["x"] + 290, plane["y"] + 150)
+        page.mouse.up()
+        assert said.inner_text() != before and "cat" in said.inner_text()
+
+
+def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
+    patience = float(os.environ.get("COURSE_PATIENCE", "1"))
+    torch.manual_seed(0)
+    weights = {f"blocks.{i}": random_weights(12, 128, 128) for i in range(12)}
+    show_attention(weights, [f"token{i}" for i in range(128)], title="Large.")
+    path = tmp_path / "page.html"
+    html = shown[0][0]["text/html"]
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{html}", encoding="utf-8")
+    began = time.perf_counter()
+    with watched(chromium, path.as_uri()) as page:
+        page.locator(".overview button").nth(143).wait_for()
+        assert time.perf_counter() - began < 2 * patience
+        took = page.evaluate(
+            """() => { const one = document.querySelectorAll(".queries button");
+            const began = performance.now();
+            for (let i = 0; i < 20; i++) one[i + 50].onpointerenter();
+            return (performance.now() - began) / 20; }"""
+        )
+        assert took < 50 * patience, "milliseconds for one hover"
+        keep_picture(page, "explorer-large")
+
+
+RUN = """from tests.support.every_view import show_every_kind
+show_every_kind("After a run.")"""
+
+
+def test_jupyterlab_shows_them(chromium, every, tmp_path):
+    nbformat.write(notebook(every, RUN), tmp_path / "page.ipynb")
+    with jupyterlab(tmp_path) as (address, jupyter):
+        address = f"{address}page.ipynb?token=x"
+        with watched(chromium, address) as page:
+            output = page.locator(".jp-OutputArea")
+            output.locator("img").nth(len(KINDS) - 1).wait_for()
+            keep_picture(page, "jupyterlab-untrusted")
+            assert output.locator("line, input, .course-view select").count() == 0
+            said = output.first.inner_text()
+            assert said.count("trust the notebook") == len(KINDS)
+        jupyter("trust", "page.ipynb")
+        with watched(chromium, address) as page:
+            settled(page)
+            assert use_all(page) == KINDS
+            assert serious(page) == []
+            keep_views(page, "jupyterlab-light")
+            assert "trust" not in page.locator(".jp-OutputArea").first.inner_text()
+            page.get_by_role("menuitem", name="Run", exact=True).click()
+            page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            page.get_by_text("[1]:", exact=True).wait_for()
+            page.get_by_text("After a run.", exact=True).first.wait_for()
+            page.mouse.move(0, 0)
+            assert use_all(page) == KINDS
+            keep_picture(page, "jupyterlab-run")
+
+
+@pytest.mark.parametrize("options, asks", [((), 1), (QUIET_LAB, 0)])
+def test_jupyterlab_asks_nothing(chromium, tmp_path, options, asks):
+    nbformat.write(notebook([], "1"), tmp_path / "page.ipynb")
+    with (
+        jupyterlab(tmp_path, options) as (address, _),
+        watched(chromium, f"{address}page.ipynb?token=x") as page,
+    ):
+        page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+        page.wait_for_timeout(3000)
+        assert page.get_by_text("official Jupyter news").count() == asks
+
+
+def settled(page):
+    """Until the views are there and JupyterLab has bound its keys."""
+    page.locator(BERTVIZ).nth(1).wait_for()
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()

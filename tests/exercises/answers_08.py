@@ -1,0 +1,87 @@
+"""Answers to the exercises of notebook 08: right in many styles, and wrong twice."""
+
+import math
+
+import nb08_beam
+import torch
+
+
+def beam_by_sorting(totals, log_probs):
+    texts = [
+        (total + after, parent, token)
+        for parent, total in enumerate(totals.tolist())
+        for token, after in enumerate(log_probs[parent].tolist())
+    ]
+    best = sorted(texts, reverse=True)[: len(totals)]
+    values, parents, tokens = zip(*best, strict=True)
+    return torch.tensor(parents), torch.tensor(tokens), torch.tensor(values)
+
+
+def beam_by_two_races(totals, log_probs):
+    width = len(totals)
+    some, tokens = (log_probs + totals.unsqueeze(1)).topk(width, dim=1)
+    best, places = some.reshape(-1).sort(descending=True)
+    best, places = best[:width], places[:width]
+    return places // width, tokens.reshape(-1)[places], best
+
+
+def beam_by_remainder(totals, log_probs):
+    total = totals[:, None] + log_probs
+    best, places = total.view(-1).topk(len(totals))
+    parents = places.div(total.shape[1], rounding_mode="floor")
+    return parents, places.remainder(total.shape[1]), best
+
+
+def choice_by_loop(log_probs, lengths, penalty):
+    winner, record = None, -math.inf
+    for number, total in enumerate(log_probs):
+        value = total * (6 / (5 + lengths[number])) ** penalty
+        if value > record:
+            winner, record = number, value
+    return winner, record
+
+
+def choice_by_tensor(log_probs, lengths, penalty):
+    rule = ((5 + torch.tensor(lengths)) / 6) ** penalty
+    best, place = (torch.tensor(log_probs) / rule).max(dim=0)
+    return place, best
+
+
+def brevity_by_cases(lengths, reference_lengths):
+    c, r = sum(lengths), sum(reference_lengths)
+    return 1.0 if c >= r else math.e ** (1 - r / c)
+
+
+VARIANTS = {
+    "translation.beam": [
+        beam_by_sorting,
+        beam_by_two_races,
+        beam_by_remainder,
+        nb08_beam.beam_step,
+    ],
+    "translation.choice": [choice_by_loop, choice_by_tensor, nb08_beam.choice],
+    "translation.bleu_brevity": [
+        brevity_by_cases,
+        lambda c, r: math.exp(min(0, 1 - sum(r) / sum(c))),
+        lambda c, r: torch.tensor(1 - sum(r) / sum(c)).exp().clamp(max=1),
+    ],
+}
+
+
+BOTH = {
+    "translation.beam": [
+        lambda totals, log_probs: (
+            torch.arange(len(totals)),
+            log_probs.argmax(dim=1),
+            log_probs.amax(dim=1),
+        )
+    ],
+    "translation.choice": [
+        lambda totals, lengths, penalty: (totals.index(min(totals)), min(totals)),
+        lambda totals, lengths, penalty: (0, totals[0] * lengths[0] ** penalty),
+    ],
+    "translation.bleu_brevity": [
+        lambda c, r: math.exp(1 - sum(c) / sum(r)),
+        lambda c, r: sum(a / b for a, b in zip(c, r, strict=True)) / len(c),
+    ],
+}

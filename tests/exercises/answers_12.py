@@ -1,0 +1,142 @@
+"""Answers to the exercises of notebook 12: right in many styles, and wrong twice."""
+
+import torch
+from einops import rearrange, repeat
+from torch import nn
+from torch.nn import functional as F
+
+from course_utils.feedforward import SwiGLU
+from course_utils.norms import RMSNorm
+
+
+def norm_by_loops(x, scale, eps):
+    result = torch.empty_like(x)
+    for row, out in zip(x, result, strict=True):
+        for place, here in zip(row, out, strict=True):
+            root = (sum(v * v for v in place) / len(place) + eps) ** 0.5
+            for m, value in enumerate(place):
+                here[m] = scale[m] * value / root
+    return result
+
+
+def norm_by_layer(x, scale, eps):
+    layer = RMSNorm(len(scale), eps)
+    layer.load_state_dict({"weight": scale})
+    return layer(x)
+
+
+def gate_by_layers(x, gate, up, down):
+    layer = SwiGLU(gate.shape[1], gate.shape[0]).to(x.dtype)
+    for part, weight in zip(
+        (layer.gate, layer.up, layer.down), (gate, up, down), strict=True
+    ):
+        part.weight = nn.Parameter(weight)
+    return layer(x)
+
+
+def gate_by_einsum(x, gate, up, down):
+    z = torch.einsum("btm,fm->btf", x, gate)
+    hidden = z * torch.sigmoid(z) * torch.einsum("btm,fm->btf", x, up)
+    return torch.einsum("btf,mf->btm", hidden, down)
+
+
+def gate_by_one_product(x, gate, up, down):
+    """Gate and up in a single matrix, as fast code has it."""
+    gated, candidate = F.linear(x, torch.cat([gate, up])).chunk(2, dim=-1)
+    return F.linear(F.silu(gated) * candidate, down)
+
+
+def gate_by_glu(x, gate, up, down):
+    z = x @ gate.T
+    return (F.glu(torch.cat([z * (x @ up.T), z], dim=-1))) @ down.T
+
+
+def lend_by_loops(keys, num_heads):
+    share = num_heads // keys.shape[1]
+    return torch.stack([keys[:, h // share] for h in range(num_heads)], dim=1)
+
+
+def lend_by_stack(keys, num_heads):
+    share = num_heads // keys.shape[1]
+    return torch.stack([keys] * share, dim=2).flatten(1, 2)
+
+
+def lend_by_view(keys, num_heads):
+    b, g, k, d = keys.shape
+    share = num_heads // g
+    return keys[:, :, None].expand(b, g, share, k, d).reshape(b, num_heads, k, d)
+
+
+def sign_by_loops(ours, others):
+    lower = [a < b for a, b in zip(ours.tolist(), others.tolist(), strict=True)]
+    return all(lower) or not any(lower)
+
+
+def sign_by_signs(ours, others):
+    return torch.unique((ours - others).sign()).numel() == 1
+
+
+def mistaken_lend(keys, num_heads):
+    """Positions repeated, and dealt in turn."""
+    share = num_heads // keys.shape[1]
+    return keys.repeat_interleave(share, 2).repeat(1, share, 1, 1)
+
+
+def centered(x):
+    return x - x.mean(-1, keepdim=True)
+
+
+VARIANTS = {
+    "llama.rms_norm": [
+        norm_by_loops,
+        norm_by_layer,
+        lambda x, scale, eps: F.rms_norm(x, x.shape[-1:], scale, eps),
+        lambda x, s, eps: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * s,
+        lambda x, s, eps: (
+            s * x / (x.norm(dim=-1, keepdim=True) ** 2 / len(s) + eps) ** 0.5
+        ),
+    ],
+    "llama.swiglu": [
+        gate_by_layers,
+        gate_by_einsum,
+        gate_by_one_product,
+        gate_by_glu,
+        lambda x, g, u, d: F.linear(F.silu(F.linear(x, g)) * F.linear(x, u), d),
+    ],
+    "llama.hidden": [2048, 2 * 3072 / 3, torch.tensor(2048)],
+    "llama.repeat_keys": [
+        lend_by_loops,
+        lend_by_stack,
+        lend_by_view,
+        lambda keys, h: keys.repeat_interleave(h // keys.size(1), dim=1),
+        lambda keys, h: repeat(keys, "b g k d -> b (g s) k d", s=h // keys.shape[1]),
+    ],
+    "llama.cache": [49152, 2 * 16 * 6 * 64 * 4.0, torch.tensor(48 * 1024)],
+    "llama.same_sign": [
+        sign_by_loops,
+        sign_by_signs,
+        lambda ours, others: (ours < others).all() | (ours > others).all(),
+        lambda ours, others: abs((ours - others).sign().sum()).item() == len(ours),
+    ],
+}
+BOTH = {
+    "llama.rms_norm": [
+        lambda x, s, eps: (
+            centered(x) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+        ),
+        lambda x, s, eps: s * x / x.square().sum(-1, keepdim=True).sqrt(),
+    ],
+    "llama.swiglu": [
+        lambda x, g, u, d: (x @ g.T + torch.sigmoid(x @ u.T)) @ d.T,
+        lambda x, g, u, d: (F.gelu(x @ u.T) * (x @ g.T)) @ d.T,
+    ],
+    "llama.repeat_keys": [
+        mistaken_lend,
+        lambda keys, h: keys.repeat(1, h, 1, 1),
+        lambda keys, h: rearrange([keys[:, :1]] * h, "h b g k d -> b (h g) k d") * 2,
+    ],
+    "llama.same_sign": [
+        lambda ours, others: bool(ours.max() < others.min()),
+        lambda ours, others: bool((ours < others).any()),
+    ],
+}

@@ -1,0 +1,166 @@
+"""Answers to the exercises of notebook 14: right in many styles, and wrong twice."""
+
+import torch
+from nb14_cache import cached_step
+from nb14_top_k import min_p_probabilities
+from torch.nn import functional as F
+
+from course_utils.attention import LayerCache, attention_scores
+from course_utils.decoding import next_token_probabilities
+from course_utils.positions import rotate
+
+
+def top_k_by_minus_infinity(scores, k):
+    line = scores.topk(k, dim=-1).values[:, -1:]
+    return scores.masked_fill(scores < line, -torch.inf).softmax(dim=-1)
+
+
+def top_k_by_scatter(scores, k):
+    best, places = scores.topk(k)
+    return torch.zeros_like(scores).scatter(1, places, best.softmax(-1))
+
+
+def top_k_by_loops(scores, k):
+    rows = []
+    for row in scores.softmax(-1).tolist():
+        kept = sorted(row, reverse=True)[:k]
+        rows.append([x / sum(kept) if x in kept else 0.0 for x in row])
+    return torch.tensor(rows)
+
+
+def top_p_by_loops(scores, p):
+    out = torch.zeros_like(scores)
+    for row, chances in enumerate(scores.softmax(-1)):
+        reached = 0.0
+        for token in chances.argsort(descending=True).tolist():
+            out[row, token] = chances[token]
+            reached += chances[token]
+            if reached >= p:
+                break
+    return out / out.sum(-1, keepdim=True)
+
+
+def top_p_by_minus_infinity(scores, p):
+    ranked, tokens = scores.sort(descending=True)
+    gone = F.pad(ranked.softmax(-1).cumsum(-1)[:, :-1], (1, 0)) >= p
+    gone = gone.scatter(1, tokens, gone)
+    return scores.masked_fill(gone, float("-inf")).softmax(-1)
+
+
+def top_p_by_two_sorts(scores, p):
+    ranked, tokens = scores.softmax(-1).sort(descending=True)
+    ranked = ranked * (ranked.cumsum(-1) - ranked < p)
+    return (ranked / ranked.sum(-1, keepdim=True)).gather(1, tokens.argsort(1))
+
+
+def top_p_by_comparing(scores, p):
+    """No sort: what stands before a token is the sum of all likelier ones."""
+    chances = scores.softmax(-1)
+    likelier = chances[:, None, :] > chances[:, :, None]
+    kept = chances * ((likelier * chances[:, None, :]).sum(-1) < p)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def min_p_by_scores(scores, min_p):
+    line = scores.max(dim=-1, keepdim=True).values + torch.tensor(min_p).log()
+    return torch.where(scores >= line, scores, -torch.inf).softmax(-1)
+
+
+def min_p_by_loops(scores, min_p):
+    rows = []
+    for row in scores.softmax(-1).tolist():
+        kept = [x if x >= min_p * max(row) else 0.0 for x in row]
+        rows.append([x / sum(kept) for x in kept])
+    return torch.tensor(rows)
+
+
+def step_by_the_layer_cache(query, key, value, keys, values, cos, sin):
+    cache, at = LayerCache(), keys.shape[2]
+    cache.append(keys, values)
+    turned = rotate(key, cos[at : at + 1], sin[at : at + 1])
+    keys, values = cache.append(turned, value)
+    query = rotate(query, cos[at : at + 1], sin[at : at + 1])
+    return attention_scores(query, keys).softmax(-1) @ values, keys, values
+
+
+def step_by_the_kernel(query, key, value, keys, values, cos, sin):
+    at = keys.shape[2]
+    query, key = rotate(torch.stack([query, key]), cos[at, None], sin[at, None])
+    keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+    return F.scaled_dot_product_attention(query, keys, values), keys, values
+
+
+def step_by_hand(query, key, value, keys, values, cos, sin):
+    at, half = keys.shape[2], query.shape[3] // 2
+
+    def turn(x):
+        swapped = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+        return x * cos[at] + swapped * sin[at]
+
+    keys = torch.cat([keys, turn(key)], dim=2)
+    values = torch.cat([values, value], dim=2)
+    scores = torch.einsum("bhqd,bhkd->bhqk", turn(query), keys) / (2 * half) ** 0.5
+    context = torch.einsum("bhqk,bhke->bhqe", scores.softmax(dim=-1), values)
+    return [context, keys, values]
+
+
+def ranked_and_unscaled(scores, k):
+    return (scores.softmax(-1) * (top_k_by_scatter(scores, k) > 0)).sort(-1).values
+
+
+def one_too_many_and_unscaled(scores, p):
+    chances = scores.softmax(-1)
+    ranked, tokens = chances.sort(-1, descending=True)
+    late = F.pad(ranked.cumsum(-1), (2, 0))[:, : scores.shape[1]] >= p
+    return chances.masked_fill(late.scatter(1, tokens, late), 0)
+
+
+def absolute_and_unscaled(scores, min_p):
+    chances = scores.softmax(-1)
+    return chances * (chances >= min_p)
+
+
+def position_0_and_nothing_kept(query, key, value, keys, values, cos, sin):
+    query, key = rotate(query, cos[:1], sin[:1]), rotate(key, cos[:1], sin[:1])
+    every = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+    return F.scaled_dot_product_attention(query, *every), keys, values
+
+
+def in_front_and_unturned(query, key, value, keys, values, cos, sin):
+    keys, values = torch.cat([key, keys], 2), torch.cat([value, values], 2)
+    return F.scaled_dot_product_attention(query, keys, values), keys, values
+
+
+VARIANTS = {
+    "generation.top_k": [
+        top_k_by_minus_infinity,
+        top_k_by_scatter,
+        top_k_by_loops,
+        lambda scores, k: next_token_probabilities(scores, 1.0, k),
+    ],
+    "generation.top_p": [
+        top_p_by_loops,
+        top_p_by_minus_infinity,
+        top_p_by_two_sorts,
+        top_p_by_comparing,
+        lambda scores, p: next_token_probabilities(scores, top_p=p),
+    ],
+    "generation.min_p": [min_p_by_scores, min_p_by_loops, min_p_probabilities],
+    "generation.cache": [
+        step_by_the_layer_cache,
+        step_by_the_kernel,
+        step_by_hand,
+        cached_step,
+    ],
+    "generation.computed": [
+        (11325, 150),
+        [150 * 151 // 2, 150.0],
+        (torch.arange(1, 151).sum(), torch.tensor(150)),
+    ],
+}
+BOTH = {
+    "generation.top_k": [ranked_and_unscaled],
+    "generation.top_p": [one_too_many_and_unscaled],
+    "generation.min_p": [absolute_and_unscaled],
+    "generation.cache": [position_0_and_nothing_kept, in_front_and_unturned],
+}

@@ -1,0 +1,144 @@
+"""Answers to the exercises of notebook 15: right in many styles, and wrong twice."""
+
+import math
+
+import torch
+from nb15_ablation import ablated
+from nb15_induction import induction
+from nb15_maps import entropy, look_back
+
+
+def entropy_by_loops(weights):
+    rows = weights.reshape(-1, weights.shape[-1]).tolist()
+    found = [sum(-w * math.log(w) for w in row if w > 0) for row in rows]
+    return torch.tensor(found).view(weights.shape[:-1])
+
+
+def entropy_by_nan_to_num(weights):
+    return -(weights * weights.log()).nan_to_num(0.0).sum(-1)
+
+
+def entropy_by_where(weights):
+    safe = torch.where(weights > 0, weights, 1.0)
+    return -(weights * safe.log()).sum(dim=-1)
+
+
+def entropy_by_a_tiny_number(weights):
+    return -torch.einsum("...k,...k->...", weights, (weights + 1e-9).log())
+
+
+def entropy_by_the_library(weights):
+    return torch.distributions.Categorical(probs=weights).entropy()
+
+
+def look_back_by_loops(weights):
+    texts, heads, length, _ = weights.shape
+    found = torch.zeros(heads)
+    for text in range(texts):
+        for head in range(heads):
+            for q in range(1, length):
+                found[head] += weights[text, head, q, q - 1]
+    return found / (texts * (length - 1))
+
+
+def look_back_by_the_diagonal(weights):
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(dim=(0, 2))
+
+
+def look_back_by_a_mask(weights):
+    mask = torch.ones(weights.shape[-2:]).tril(-1).triu(-1)
+    return torch.einsum("bhqk,qk->h", weights, mask) / (len(weights) * mask.sum())
+
+
+def induction_by_search(weights, ids):
+    sums, count = torch.zeros(weights.shape[1]), 0
+    for b in range(ids.shape[0]):
+        for q in range(ids.shape[1]):
+            earlier = (ids[b, :q] == ids[b, q]).nonzero()
+            if len(earlier):
+                sums = sums + weights[b, :, q, earlier[-1, 0] + 1]
+                count += 1
+    return sums / count
+
+
+def induction_by_tensors(weights, ids):
+    places = torch.arange(ids.shape[1])
+    same = (ids[:, :, None] == ids[:, None, :]).tril(-1)
+    last = torch.where(same, places, -1).amax(-1)
+    key = (last + 1)[:, None, :, None].expand(-1, weights.shape[1], -1, 1)
+    shares = weights.gather(-1, key)[..., 0].transpose(1, 2)
+    return shares[last >= 0].mean(0)
+
+
+def ablated_by_a_copy(context, to_output, head):
+    silent = context.clone()
+    silent[:, head] = 0
+    return to_output(silent.transpose(1, 2).flatten(2))
+
+
+def ablated_by_adding_the_others(context, to_output, head):
+    heads, width = context.shape[1], context.shape[-1]
+    parts = to_output.weight.view(-1, heads, width)
+    others = [h for h in range(heads) if h != head]
+    return sum(context[:, h] @ parts[:, h].T for h in others) + to_output.bias
+
+
+def ablated_by_taking_away(context, to_output, head):
+    width = context.shape[-1]
+    own = to_output.weight[:, head * width : (head + 1) * width]
+    whole = to_output(context.transpose(1, 2).reshape(*context[:, 0].shape[:2], -1))
+    return whole - torch.einsum("bqd,md->bqm", context[:, head], own)
+
+
+def bits_and_no_sign(weights):
+    return -entropy(weights) / math.log(2)
+
+
+def columns_of_bits(weights):
+    return torch.special.entr(weights).sum(-2) / math.log(2)
+
+
+def itself_and_summed(weights):
+    return weights.diagonal(0, -2, -1).mean(2).sum(0)
+
+
+def first_text_and_summed(weights, ids):
+    return induction(weights, ids[:1].expand_as(ids)) * ids.shape[1]
+
+
+def query_and_no_bias(context, to_output, head):
+    silent = context.clone()
+    silent[:, :, head] = 0
+    return to_output(silent.transpose(1, 2).flatten(2)) - to_output.bias
+
+
+VARIANTS = {
+    "inside.entropy": [
+        entropy_by_loops,
+        entropy_by_nan_to_num,
+        entropy_by_where,
+        entropy_by_a_tiny_number,
+        entropy_by_the_library,
+        entropy,
+    ],
+    "inside.look_back": [
+        look_back_by_loops,
+        look_back_by_the_diagonal,
+        look_back_by_a_mask,
+        look_back,
+    ],
+    "inside.induction": [induction_by_search, induction_by_tensors, induction],
+    "inside.ablate": [
+        ablated_by_a_copy,
+        ablated_by_adding_the_others,
+        ablated_by_taking_away,
+        ablated,
+    ],
+    "inside.next_key": [4, torch.tensor(4), 4.0],
+}
+BOTH = {
+    "inside.entropy": [bits_and_no_sign, columns_of_bits],
+    "inside.look_back": [itself_and_summed],
+    "inside.induction": [first_text_and_summed],
+    "inside.ablate": [query_and_no_bias],
+}

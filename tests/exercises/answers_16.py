@@ -1,0 +1,195 @@
+"""Answers to the exercises of notebook 16: right in many styles, and wrong twice."""
+
+import torch
+from nb16_checkups import cannot_memorize, dead
+
+from course_utils.looking.diagnostics import (
+    dead_parameters,
+    ignores_source,
+    leaks_future,
+    order_blind,
+)
+
+
+def leak_by_one_change_each(logits, ids, vocab_size):
+    before = logits(ids)
+    for place in range(1, ids.shape[1]):
+        other = ids.clone()
+        other[:, place] = (other[:, place] + 1) % vocab_size
+        if not torch.allclose(before[:, :place], logits(other)[:, :place]):
+            return True
+    return False
+
+
+def leak_by_random_endings(logits, ids, vocab_size):
+    found = []
+    for cut in range(1, ids.shape[1]):
+        later = torch.arange(ids.shape[1]) >= cut
+        step = torch.randint(1, vocab_size, ids.shape)
+        other = torch.where(later, (ids + step) % vocab_size, ids)
+        moved = (logits(ids) - logits(other))[:, :cut].abs().max()
+        found.append(moved > 1e-6)
+    return torch.stack(found).any()
+
+
+def leak_by_shortening(logits, ids, vocab_size):
+    whole = logits(ids)
+    lengths = range(1, ids.shape[1])
+    parts = [torch.allclose(logits(ids[:, :n]), whole[:, :n]) for n in lengths]
+    return not all(parts)
+
+
+def order_by_index(outputs, ids):
+    turned = [*range(ids.shape[1] - 2, -1, -1), ids.shape[1] - 1]
+    return torch.allclose(outputs(ids)[:, -1], outputs(ids[:, turned])[:, -1])
+
+
+def order_by_rows(outputs, ids):
+    for row in ids:
+        turned = torch.tensor([[*row.tolist()[-2::-1], row[-1].item()]])
+        gap = outputs(row[None])[0, -1] - outputs(turned)[0, -1]
+        if gap.norm() > 1e-4:
+            return False
+    return True
+
+
+def order_by_rolling(outputs, ids):
+    turned = torch.cat([ids[:, :-1].roll(1, dims=1), ids[:, -1:]], dim=1)
+    difference = outputs(ids) - outputs(turned)
+    return difference[:, -1].abs().max() < 1e-4
+
+
+def deaf_by_shift(logits, source, target, vocab_size):
+    other = (source + 1) % vocab_size
+    return torch.allclose(logits(source, target), logits(other, target))
+
+
+def deaf_by_chance(logits, source, target, vocab_size):
+    before = logits(source, target)
+    for _ in range(5):
+        other = torch.randint(0, vocab_size, source.shape)
+        if (logits(other, target) - before).norm() > 1e-4:
+            return False
+    return True
+
+
+def deaf_by_words(logits, source, target, vocab_size):
+    moved = 0.0
+    for place in range(source.shape[1]):
+        other = source.clone()
+        other[:, place] = vocab_size - 1 - other[:, place]
+        other[:, place] += (other[:, place] == source[:, place]).long()
+        moved += (logits(other, target) - logits(source, target)).abs().sum().item()
+    return moved < 1e-4
+
+
+def dead_by_backward(model, loss):
+    model.zero_grad()
+    loss(model).backward()
+    names = []
+    for name, parameter in model.named_parameters():
+        if parameter.grad is None or not parameter.grad.any():
+            names.append(name)
+    return names
+
+
+def dead_by_norms(model, loss):
+    loss(model).backward()
+    norms = {
+        name: 0.0 if p.grad is None else p.grad.norm().item()
+        for name, p in model.named_parameters()
+    }
+    return [name for name, norm in norms.items() if norm == 0]
+
+
+def dead_by_autograd(model, loss):
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad(loss(model), parameters, allow_unused=True)
+    pairs = zip(names, found, strict=True)
+    return tuple(n for n, g in pairs if g is None or (g == 0).all())
+
+
+def memory_in_two_steps(losses_of, batches):
+    one = batches(0)
+
+    def always(step):
+        return one
+
+    losses = losses_of(always)
+    return not losses[-1] <= 0.5
+
+
+VARIANTS = {
+    "clinic.leaks_future": [
+        leak_by_one_change_each,
+        leak_by_random_endings,
+        leak_by_shortening,
+        leaks_future,
+    ],
+    "clinic.order_blind": [
+        order_by_index,
+        order_by_rows,
+        order_by_rolling,
+        order_blind,
+    ],
+    "clinic.ignores_source": [
+        deaf_by_shift,
+        deaf_by_chance,
+        deaf_by_words,
+        ignores_source,
+    ],
+    "clinic.dead_parameters": [
+        dead_by_backward,
+        dead_by_norms,
+        dead_by_autograd,
+        dead,
+        lambda model, loss: dead_parameters(model, lambda: loss(model)),
+    ],
+    "clinic.cannot_memorize": [
+        memory_in_two_steps,
+        lambda losses_of, batches: torch.tensor(
+            losses_of(lambda _: batches(0))[-1] > 0.5
+        ),
+        cannot_memorize,
+    ],
+    "clinic.rings": [(True, False, True), [1, 0, 1], torch.tensor([1, 0, 1]).bool()],
+}
+
+
+def last_word_changed_and_first_output_watched(logits, ids, vocab_size):
+    other = ids.clone()
+    other[:, -1] = (other[:, -1] + 1) % vocab_size
+    return not torch.allclose(logits(ids)[:, 0], logits(other)[:, 0])
+
+
+def everything_turned_and_compared(outputs, ids):
+    return torch.allclose(outputs(ids), outputs(ids.flip(1)))
+
+
+def both_texts_changed_and_upside_down(logits, source, target, vocab_size):
+    others = ((x + 1) % vocab_size for x in (source, target))
+    return not torch.allclose(logits(source, target), logits(*others))
+
+
+def one_zero_and_no_none(model, loss):
+    loss(model).backward()
+    some = [(n, p.grad) for n, p in model.named_parameters() if p.grad is not None]
+    return [name for name, gradient in some if not gradient.all()]
+
+
+BOTH = {
+    "clinic.leaks_future": [
+        last_word_changed_and_first_output_watched,
+        lambda *given: not last_word_changed_and_first_output_watched(*given),
+    ],
+    "clinic.order_blind": [
+        everything_turned_and_compared,
+        lambda outputs, ids: not torch.allclose(outputs(ids), outputs(ids.flip(0))),
+    ],
+    "clinic.ignores_source": [both_texts_changed_and_upside_down],
+    "clinic.dead_parameters": [one_zero_and_no_none],
+    "clinic.cannot_memorize": [
+        lambda losses_of, batches: losses_of(batches)[0] > 0.5,
+        lambda losses_of, batches: losses_of(batches)[-1] <= 0.5,
+    ],
+}

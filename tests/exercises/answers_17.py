@@ -1,0 +1,164 @@
+"""Answers to the exercises of notebook 17: right in many styles, and wrong twice."""
+
+import math
+
+import numpy as np
+import torch
+from nb17_budget import days, flops, parameters
+from nb17_ranks import bytes_per_process, rows_of_rank
+from nb17_scaling_law import halving, padding_share, power
+from torch.nn.utils.rnn import pad_sequence
+
+from course_utils.models import LlamaLM
+
+
+def parameters_by_making(config):
+    return sum(weight.numel() for weight in LlamaLM(config).parameters())
+
+
+def parameters_by_names(config):
+    named = LlamaLM(config).named_parameters()
+    return sum(math.prod(weight.shape) for _, weight in named)
+
+
+def parameters_by_heads(config):
+    m, head = config.d_model, config.d_model // config.num_heads
+    attention = 2 * m * head * (config.num_heads + config.num_kv_heads)
+    total = m * (config.vocab_size + 1)
+    for _ in range(config.num_layers):
+        total += attention + m * (2 + 3 * config.d_ff)
+    if not config.tied:
+        total += m * config.vocab_size
+    return total
+
+
+def flops_by_parts(matrices, layers, width, length, tokens):
+    scores = contexts = 2 * width * length
+    forward = 2 * matrices + layers * (scores + contexts)
+    backward = 2 * forward
+    return float(tokens * (forward + backward))
+
+
+def days_by_steps(parameters, tokens, machines, speed, share):
+    work = 6 * parameters * tokens
+    seconds = work / speed / share / machines
+    return seconds / 60 / 60 / 24
+
+
+def power_by_numpy(compute, losses):
+    return -np.polyfit(np.log(compute.numpy()), np.log(losses.numpy()), 1)[0]
+
+
+def power_by_lstsq(compute, losses):
+    ones = torch.ones_like(compute)
+    table = torch.stack([compute.log10(), ones], dim=1).double()
+    return -torch.linalg.lstsq(table, losses.log10().double()).solution[0]
+
+
+def power_by_covariance(compute, losses):
+    both = torch.stack([compute.log(), losses.log()]).cov()
+    return -both[0, 1] / both[0, 0]
+
+
+def padding_by_loops(lengths, size):
+    real = padding = 0
+    for start in range(0, len(lengths), size):
+        longest = max(lengths[start : start + size])
+        for length in lengths[start : start + size]:
+            real, padding = real + length, padding + longest - length
+    return padding / (real + padding)
+
+
+def padding_by_tensors(lengths, size):
+    batches = torch.tensor(lengths).split(size)
+    padded = [pad_sequence([torch.ones(n) for n in batch]) for batch in batches]
+    return 1 - sum(x.sum() for x in padded) / sum(x.numel() for x in padded)
+
+
+def padding_by_chunks(lengths, size):
+    chunks = np.split(np.array(lengths), range(size, len(lengths), size))
+    paddings = sum((chunk.max() - chunk).sum() for chunk in chunks)
+    return paddings / sum(chunk.max() * chunk.size for chunk in chunks)
+
+
+def rows_by_loops(batch, rank, count):
+    return torch.stack([row for i, row in enumerate(batch) if i % count == rank])
+
+
+def rows_by_mask(batch, rank, count):
+    return batch[torch.arange(len(batch)) % count == rank]
+
+
+def kept_by_cases(parameters, processes, sharded):
+    total = 4 * 4 * parameters
+    if sharded:
+        return total / processes
+    return total
+
+
+VARIANTS = {
+    "scaling.parameters": [
+        parameters_by_making,
+        parameters_by_names,
+        parameters_by_heads,
+        parameters,
+    ],
+    "scaling.flops": [
+        flops_by_parts,
+        lambda n, layers, m, t, d: 6 * n * d + 12 * layers * t * m * d,
+        flops,
+    ],
+    "scaling.bytes": [16, 4 * 4.0, torch.tensor(16)],
+    "scaling.days": [
+        days_by_steps,
+        lambda n, d, many, fast, s: 6 * n * d / (many * fast * s * 24 * 3600),
+        days,
+    ],
+    "scaling.power": [power_by_numpy, power_by_lstsq, power_by_covariance, power],
+    "scaling.halving": [
+        halving,
+        lambda b: 0.5 ** (-1 / b),
+        lambda b: math.exp(math.log(2) / b),
+        lambda b: torch.tensor(2.0).pow(1 / b),
+    ],
+    "scaling.padding": [
+        padding_by_loops,
+        padding_by_tensors,
+        padding_by_chunks,
+        padding_share,
+    ],
+    "scaling.rows_of_rank": [rows_by_loops, rows_by_mask, rows_of_rank],
+    "scaling.per_process": [
+        kept_by_cases,
+        lambda n, many, sharded: 16 * n / many**sharded,
+        bytes_per_process,
+    ],
+}
+
+
+def no_heads_no_ties(config):
+    m, f = config.d_model, config.d_ff
+    block = 4 * m * m + 3 * m * f + 2 * m
+    return config.num_layers * block + 2 * config.vocab_size * m + m
+
+
+def padded_to_the_longest_for_each_word(lengths, size):
+    return max(lengths) * len(lengths) / sum(lengths) - 1
+
+
+BOTH = {
+    "scaling.parameters": [no_heads_no_ties],
+    "scaling.flops": [lambda n, layers, m, t, d: 2 * n * d],
+    "scaling.days": [lambda n, d, many, fast, s: 2 * n * d / (many * fast) / 86_400],
+    "scaling.power": [
+        lambda compute, losses: np.polyfit(compute.numpy(), losses.numpy(), 1)[0]
+    ],
+    "scaling.halving": [lambda b: 0.5**b],
+    "scaling.padding": [padded_to_the_longest_for_each_word],
+    "scaling.rows_of_rank": [
+        lambda batch, rank, count: batch[rank * (len(batch) // count) :][
+            : len(batch) // count
+        ]
+    ],
+    "scaling.per_process": [lambda n, many, sharded: 4 * n / many],
+}

@@ -1,0 +1,322 @@
+"""A check has limits: in time, and in what it may change in the process.
+
+An answer without an end is stopped in the thread of the caller, and nothing is raised
+later. What an answer does to the global state does not outlive its call.
+"""
+
+import contextlib
+import random
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from jupyter_client.manager import start_new_kernel
+
+from course_utils.exercises.checking import examine
+from course_utils.exercises.limit import TimeIsUp, call_within
+from course_utils.exercises.running import run
+from course_utils.exercises.session import BANK, check
+from tests.support.notebook_plugin import patience
+
+NAME = "attention.weights"
+
+
+def spins():
+    while True:
+        pass
+
+
+def spins_and_catches():
+    while True:
+        try:
+            torch.ones(3).softmax(dim=-1)
+        except Exception:
+            continue
+
+
+def spins_and_catches_all():
+    while True:
+        try:
+            sum(range(50))
+        except:  # noqa: E722
+            continue
+
+
+def spins_in_a_generator():
+    return [n for n in iter(lambda: 0, 1) if n]
+
+
+def recurs_and_catches():
+    try:
+        return recurs_and_catches()
+    except RecursionError:
+        return recurs_and_catches()
+
+
+def sleeps():
+    while True:
+        time.sleep(0.01)
+
+
+ENDLESS = [spins, spins_and_catches, spins_and_catches_all, spins_in_a_generator]
+ENDLESS += [recurs_and_catches, sleeps]
+
+
+@pytest.mark.parametrize("function", ENDLESS)
+def test_what_has_no_end_is_ended(function):
+    start = time.perf_counter()
+    with pytest.raises(TimeIsUp):
+        call_within(0.2, function)
+    assert 0.15 < time.perf_counter() - start < 3 * patience()
+
+
+def test_what_ends_gives_its_value_or_its_error():
+    assert call_within(5, divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        call_within(5, divmod, 7, 0)
+    with pytest.raises(KeyboardInterrupt):  # the Stop button of the reader
+        call_within(5, _stop)
+
+
+def _stop():
+    raise KeyboardInterrupt
+
+
+def test_no_thread_stays_behind():
+    before = threading.active_count()
+    for _ in range(50):
+        call_within(5, len, "abc")
+    time.sleep(0.1)
+    assert threading.active_count() <= before + 1
+
+
+def _computes(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def test_nothing_is_raised_after_the_call():
+    """The hardest moment: the function returns just when the clock rings."""
+    ended = []
+    for number in range(150):
+        try:
+            call_within(0.01, _computes, 0.01 + (number - 75) * 2e-5)
+            ended.append(True)
+        except TimeIsUp:
+            ended.append(False)
+        _computes(0.001)  # here something late would arrive
+    time.sleep(0.2)
+    assert len(ended) == 150
+
+
+def test_a_thread_of_its_own_may_check_too():
+    caught = []
+
+    def work():
+        try:
+            call_within(0.2, spins)
+        except TimeIsUp:
+            caught.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10 * patience())
+    assert caught == [True]
+
+
+def test_an_endless_loop_shows_the_line_of_the_learner():
+    def endless(scores):
+        steps = 0
+        while steps < 5:
+            scores = scores.softmax(dim=-1)
+        return scores
+
+    start = time.perf_counter()
+    report = examine(BANK[NAME], endless)
+    assert time.perf_counter() - start < 6 * patience()
+    assert report.status == "error"
+    assert report.title == f"{NAME}: it does not come to an end"
+    assert "while steps < 5:" in report.code or "scores.softmax" in report.code
+    assert "3 seconds" in report.text and "Asked with scores 3×5." in report.lines
+    assert "Traceback" not in report.text and "limit.py" not in report.text
+
+
+def test_stop_stays_with_the_reader():
+    def stopped(scores):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check(NAME, stopped)
+
+
+def test_a_notebook_goes_on_after_an_endless_answer_and_after_stop():
+    manager, client = start_new_kernel(cwd=str(Path(__file__).parents[2]))
+    shown = []
+
+    def hears(message):
+        content = message["content"]
+        shown.append(content.get("data", {}).get("text/plain", content.get("text")))
+
+    def run(code):
+        shown.clear()
+        wait = 60 * patience()
+        reply = client.execute_interactive(code, timeout=wait, output_hook=hears)
+        return reply["content"].get("ename"), "\n".join(filter(None, shown))
+
+    try:
+        session = "from course_utils.exercises.session import check"
+        run(f"{session}\ndef spins(*given):\n    while True:\n        pass")
+        error, said = run(f"check({NAME!r}, spins)")
+        assert error is None and "it does not come to an end" in said
+        assert "while True:" in said and "Traceback" not in said
+        threading.Timer(1, manager.interrupt_kernel).start()  # as the Stop button does
+        error, said = run(f"check({NAME!r}, spins)")
+        assert error == "KeyboardInterrupt"
+        error, said = run(f"import torch\ncheck({NAME!r}, torch.nn.Softmax(dim=-1))")
+        assert error is None and said.startswith(f"✓ {NAME}: right")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_only_exercises_that_train_take_longer():
+    assert all(e.seconds <= 60 for e in BANK.values())
+    assert sum(e.seconds > 3 for e in BANK.values()) <= len(BANK) // 10
+
+
+# --- the global state --------------------------------------------------------------
+
+
+def global_state():
+    """What `isolated` promises to leave as it was, as one comparable value."""
+    return (
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_rng_state().tolist(),
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+
+
+def enters_inference_mode():
+    torch.inference_mode().__enter__()
+
+
+CHANGES = {  # B8 and B14 of the readings: these outlived the call
+    "Python's random state": random.random,
+    "Python's seed": lambda: random.seed(8),
+    "NumPy's random state": np.random.rand,
+    "NumPy's seed": lambda: np.random.seed(8),
+    "torch's random state": lambda: torch.rand(1),
+    "torch's seed": lambda: torch.manual_seed(8),
+    "default dtype": lambda: torch.set_default_dtype(torch.float16),
+    "default device": lambda: torch.set_default_device("meta"),
+    "gradients": lambda: torch.set_grad_enabled(False),
+    "inference mode": enters_inference_mode,
+    "deterministic": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("ends", ["returns", "raises", "is stopped"])
+def test_what_an_answer_does_to_the_process_does_not_outlive_it(name, ends):
+    def answer(scores):
+        CHANGES[name]()
+        if ends == "raises":
+            raise ValueError("not today")
+        while ends == "is stopped":
+            pass
+        return scores
+
+    before = global_state()
+    outcome = run(answer, (torch.ones(2),), 0.2 if ends == "is stopped" else 3)
+    assert (outcome.error is None) == (ends == "returns")
+    assert global_state() == before
+
+
+def seen_by(function):
+    """What an answer sees of the global state."""
+    seen = []
+
+    def answer(scores):
+        function()
+        seen.append((random.random(), np.random.rand(), torch.rand(2).tolist()))
+        seen.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+        seen.append(torch.get_default_device().type)
+        return scores
+
+    run(answer, (torch.ones(2),))
+    return seen
+
+
+def test_each_call_begins_in_the_same_state():
+    first = seen_by(lambda: None)
+    assert first[1:] == [(True, False), "cpu"]
+    for change in (random.random, np.random.rand, lambda: torch.rand(1)):
+        change()
+        assert seen_by(lambda: None) == first
+    assert seen_by(lambda: random.seed(8)) != first
+
+
+@contextlib.contextmanager
+def default_device(device):
+    torch.set_default_device(device)
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+
+
+@contextlib.contextmanager
+def no_gradients():
+    """As a notebook switches them off: by the call, not by a `with`."""
+    torch.set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(True)
+
+
+SURROUNDINGS = {
+    "gradients on": contextlib.nullcontext,
+    "gradients off": no_gradients,
+    "no_grad": torch.no_grad,
+    "inference mode": torch.inference_mode,
+    "default device": lambda: default_device("meta"),
+    "device context": lambda: torch.device("meta"),
+}
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def precision(request):
+    torch.set_default_dtype(request.param)
+    yield request.param
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", BANK)
+def test_every_exercise_can_be_checked_anywhere(name, precision):
+    """Three crashed without gradients: training.step, clinic.dead_parameters, bytes."""
+    exercise = BANK[name]
+    answer = exercise.reference() if exercise.predicts else exercise.reference
+    for where, surroundings in SURROUNDINGS.items():
+        with surroundings():
+            before = global_state()
+            report = examine(exercise, answer)
+            unchanged = global_state() == before
+        assert report.status == "right", f"{where}: {report.text}"
+        assert unchanged, f"{where}: the check itself moves the global state"
+
+
+def test_an_answer_has_gradients_and_the_cpu_wherever_it_is_checked():
+    for surroundings in SURROUNDINGS.values():
+        with surroundings():
+            assert seen_by(lambda: None)[1:] == [(True, False), "cpu"]

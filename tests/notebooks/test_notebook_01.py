@@ -1,0 +1,116 @@
+"""Notebook 01: what it builds equals its twin; its solutions pass its own checks."""
+
+import ast
+import inspect
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from course_utils.attention import attend, attention_scores, attention_weights
+from course_utils.exercises.checking import examine
+from course_utils.exercises.session import BANK
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_attention.ipynb"
+CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+BATCH, QUERIES, KEYS, WIDTH, VALUES = 2, 3, 5, 7, 4
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The functions and classes that the notebook defines; nothing else is run."""
+    names = {"torch": torch, "nn": nn, "F": F, **vars(math)}
+    for cell in CELLS:
+        if cell["cell_type"] != "code":
+            continue
+        for node in ast.parse(source(cell)).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                exec(compile(ast.Module([node], []), str(NOTEBOOK), "exec"), names)
+    return names
+
+
+@pytest.fixture
+def inputs():
+    generator = torch.Generator().manual_seed(0)
+    shapes = (BATCH, QUERIES, WIDTH), (BATCH, KEYS, WIDTH), (BATCH, KEYS, VALUES)
+    make = {"generator": generator, "dtype": torch.float64, "requires_grad": True}
+    return [torch.randn(shape, **make) for shape in shapes]
+
+
+def test_attention_equals_its_twin(built, inputs):
+    context, weights = built["attention"](*inputs)
+    torch.testing.assert_close(context, attend(*inputs))
+    queries, keys, _ = inputs
+    twin = attention_weights(attention_scores(queries, keys))
+    torch.testing.assert_close(weights, twin)
+    ours = torch.autograd.grad(context.square().sum(), inputs)
+    theirs = torch.autograd.grad(attend(*inputs).square().sum(), inputs)
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "rung", ["attention_loops", "attention_matrices", "attention_einsum"]
+)
+def test_each_rung_equals_the_twin(rung, built, inputs):
+    one = [tensor[0].detach() for tensor in inputs]
+    wanted = attend(*one)
+    if rung == "attention_loops":
+        context = torch.tensor(
+            built[rung](*[t.tolist() for t in one]), dtype=torch.float64
+        )
+    else:
+        context = built[rung](*one)
+    torch.testing.assert_close(context, wanted)
+
+
+def test_the_bug_to_find_is_there_and_its_answer_cures_it(built, inputs):
+    one = [tensor[0] for tensor in inputs]
+    torch.testing.assert_close(built["colleague"](*one)[0], attend(*one))
+    assert not torch.allclose(built["colleague"](*inputs)[0], attend(*inputs))
+    (cell,) = [
+        c for c in CELLS if "def colleague" in source(c) and c["cell_type"] == "code"
+    ]
+    (node,) = [
+        n for n in ast.parse(source(cell)).body if isinstance(n, ast.FunctionDef)
+    ]
+    assert ast.unparse(node).count("dim=1") == 1
+    names = dict(built)
+    exec(ast.unparse(node).replace("dim=1", "dim=-1"), names)
+    torch.testing.assert_close(names["colleague"](*inputs)[0], attend(*inputs))
+
+
+@pytest.mark.parametrize(
+    "name, exercise",
+    [
+        ("my_scores", "attention.scores"),
+        ("my_weights", "attention.weights"),
+        ("my_context", "attention.context"),
+        ("my_cosine_attention", "attention.cosine"),
+        ("my_look_up", "attention.look_up"),
+    ],
+)
+def test_an_exercise_is_asked_as_the_bank_asks_it(name, exercise, built):
+    """The arguments of the empty function are those of the check; it waits for you."""
+    assert inspect.signature(built[name]).parameters.keys() == set(BANK[exercise].takes)
+    assert examine(BANK[exercise], built[name]).status == "not tried"
+    (cell,) = [c for c in CELLS if f'check("{exercise}", {name})' in source(c)]
+    shown = "".join("".join(o["data"]["text/plain"]) for o in cell["outputs"])
+    assert f"{exercise}: not tried yet" in shown and f"def {name}(" in source(cell)
+
+
+def test_what_the_notebook_builds_answers_an_exercise(built):
+    def answer(queries, keys, values, temperature):
+        weights = (built["cosine"](queries, keys) / temperature).softmax(dim=-1)
+        return weights @ values
+
+    assert examine(BANK["attention.cosine"], answer).status == "right"
+    scores = examine(BANK["attention.scores"], built["dot"])
+    assert scores.status != "right"

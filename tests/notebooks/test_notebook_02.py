@@ -1,0 +1,78 @@
+"""The layer that notebook 02 builds is the one that the package holds."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_utils.attention import MultiHeadAttention
+from course_utils.exercises.checking import examine
+from course_utils.exercises.session import BANK
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_multi_head_attention.ipynb"
+BATCH, QUERIES, KEYS, HEADS, HEAD_DIM = 2, 3, 5, 7, 4
+D_MODEL, D_MEMORY = HEADS * HEAD_DIM, 9
+
+
+@pytest.fixture(scope="module")
+def cells():
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return ["".join(cell["source"]) for cell in codes]
+
+
+@pytest.fixture(scope="module")
+def names(cells):
+    """What the cells that import and that define a layer leave behind."""
+    before = torch.get_default_dtype()
+    space = {}
+    try:
+        exec(cells[0], space)
+        for name in ("class MultiHead(", "class Colleague(", "class Cured("):
+            (source,) = (cell for cell in cells if cell.startswith(name))
+            exec(source.split("\n\n\n")[0], space)
+    finally:
+        torch.set_default_dtype(before)
+        torch.set_printoptions(profile="default")
+    return space
+
+
+def twins(layer_class, **sizes):
+    torch.manual_seed(0)
+    ours = layer_class(D_MODEL, HEADS, **sizes).double()
+    package = MultiHeadAttention(D_MODEL, HEADS, **sizes).double()
+    package.load_state_dict(ours.state_dict())
+    return ours, package
+
+
+@pytest.mark.parametrize("head_dim", [None, HEAD_DIM + 2])
+@pytest.mark.parametrize("d_memory", [None, D_MEMORY])
+def test_the_layer_equals_its_twin(names, d_memory, head_dim):
+    ours, package = twins(names["MultiHead"], d_memory=d_memory, head_dim=head_dim)
+    x = torch.randn(BATCH, QUERIES, D_MODEL).double()
+    memory = torch.randn(BATCH, KEYS, d_memory or D_MODEL).double()
+    asked = [(x, memory)] if d_memory else [(x,), (x, memory)]
+    for inputs in asked:
+        torch.testing.assert_close(ours(*inputs), package(*inputs))
+
+
+def test_the_cured_layer_equals_the_twin_and_the_buggy_one_does_not(names):
+    x = torch.randn(BATCH, QUERIES, D_MODEL).double()
+    cured, package = twins(names["Cured"])
+    torch.testing.assert_close(cured(x), package(x))
+    buggy, package = twins(names["Colleague"])
+    assert (buggy(x) - package(x)).abs().max() > 1e-3
+
+
+def test_its_solutions_are_right_and_it_asks_for_each(cells):
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    pages = ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
+    space = {}
+    for block in re.findall(r"```python\n(.*?)```", "\n".join(pages), re.S):
+        exec(block, space)
+    for name in ("split", "merge", "count"):
+        report = examine(BANK[f"heads.{name}"], space[f"my_{name}"])
+        assert report.status == "right", report.text
+        assert any(f'check("heads.{name}", my_{name})' in cell for cell in cells)

@@ -1,0 +1,76 @@
+"""Notebook 03 builds its own masks; they must equal those of course_utils.masks."""
+
+import ast
+import json
+from functools import reduce
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_utils.attention import attention_weights
+from course_utils.exercises.checking import examine
+from course_utils.exercises.session import BANK
+from course_utils.masks import causal_mask, combine_masks, padding_mask
+
+BATCH, QUERIES, HEADS, PAD = 2, 5, 7, 0
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03_masks.ipynb"
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The functions that the notebook's code cells define, by name."""
+    names = {"torch": torch, "reduce": reduce}
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        found = ast.parse("".join(cell["source"])).body
+        functions = [node for node in found if isinstance(node, ast.FunctionDef)]
+        exec(compile(ast.Module(functions, []), NOTEBOOK.name, "exec"), names)
+    return names
+
+
+@pytest.fixture
+def ids():
+    """Padding on the right in one text, on the left in the other."""
+    return torch.tensor([[4, 5, 6, PAD, PAD], [PAD, PAD, 4, 5, 6]])
+
+
+@pytest.mark.parametrize("length", [1, 2, QUERIES])
+def test_its_causal_mask_is_the_twin(built, length):
+    assert torch.equal(built["past_only"](length), causal_mask(length))
+
+
+def test_its_padding_mask_is_the_twin(built, ids):
+    assert torch.equal(built["real_keys"](ids, PAD), padding_mask(ids, PAD))
+
+
+def test_its_joined_mask_is_the_twin(built, ids):
+    masks = causal_mask(QUERIES), padding_mask(ids, PAD)
+    assert torch.equal(built["all_of"](*masks), combine_masks(*masks))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_its_weights_are_the_twin_on_empty_rows_too(built, ids, dtype):
+    scores = torch.randn(BATCH, HEADS, QUERIES, QUERIES, dtype=dtype)
+    mask = combine_masks(causal_mask(QUERIES), padding_mask(ids, PAD))
+    weights = built["masked_weights"](scores, mask)
+    assert torch.equal(weights, attention_weights(scores, mask))
+    assert (weights[1, :, :2] == 0).all()
+
+
+def test_the_repair_of_its_bug_is_the_twin_and_the_bug_is_not(built, ids):
+    right = combine_masks(causal_mask(QUERIES), padding_mask(ids, PAD))
+    assert torch.equal(built["repaired_mask"](ids, PAD), right)
+    assert not torch.equal(built["decoder_mask"](ids, PAD), right)
+
+
+def test_what_it_leaves_to_the_reader_is_not_tried_and_its_own_code_is_right(built):
+    own = {"causal": "past_only", "padding": "real_keys", "join": "all_of"}
+    for exercise, name in {**own, "weights": "masked_weights"}.items():
+        report = examine(BANK[f"masks.{exercise}"], built[name])
+        assert report.status == "right", report.text
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    masks = [name for name in BANK if name.startswith("masks.")]
+    stored = {name: text.count(f'"○ {name}: not tried yet') for name in masks}
+    assert stored == dict.fromkeys(masks, 1)

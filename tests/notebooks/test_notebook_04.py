@@ -1,0 +1,109 @@
+"""What notebook 04 builds is what the package holds."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from nb04_rotary import rotary, step_on
+from nb04_sinusoids import hand_angle
+from torch import nn
+
+from course_utils.positions import (
+    LearnedPositions,
+    alibi_bias,
+    rotary_table,
+    rotate,
+    sinusoidal_positions,
+)
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "04_positions.ipynb"
+BATCH, HEADS, LENGTH, MAX_LENGTH, WIDTH = 2, 3, 5, 7, 6
+DEFINED = (
+    "def sinusoids(",
+    "def rotation(",
+    "def colleague(",
+    "def repaired(",
+    "class Learned(",
+    "def rotary_angles(",
+    "def alibi(",
+)
+
+
+@pytest.fixture(scope="module")
+def built():
+    """What the notebook's own cells define, each cell without the run below it."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    names = {"torch": torch, "nn": nn}
+    for start in DEFINED:
+        (source,) = (code for code in codes if code.startswith(start))
+        blocks = source.split("\n\n\n")
+        defining = (b for b in blocks if b.startswith(("def ", "class ")))
+        exec("\n\n\n".join(defining), names)
+    return names
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("width", [1, 2, WIDTH, WIDTH + 1])
+def test_the_sinusoids_are_the_packages(built, width):
+    ours = built["sinusoids"](40, width)
+    torch.testing.assert_close(ours, sinusoidal_positions(40, width))
+
+
+def test_the_rotation_moves_the_packages_table(built):
+    table = sinusoidal_positions(40, WIDTH)
+    moved = table @ built["rotation"](LENGTH, WIDTH).T
+    torch.testing.assert_close(moved[:-LENGTH], table[LENGTH:])
+
+
+def test_a_step_of_the_exercise_is_the_notebooks_rotation(built):
+    table = sinusoidal_positions(40, WIDTH)
+    for row, steps in ((20, 5), (3, 1), (7, 0)):
+        moved = built["rotation"](steps, WIDTH) @ table[row]
+        torch.testing.assert_close(step_on(table[row], steps), moved)
+        torch.testing.assert_close(step_on(table[row], steps), table[row + steps])
+
+
+def test_the_hand_of_the_exercise_is_speed_times_position():
+    assert abs(hand_angle(30, 4, 16) - 30 * 10_000 ** (-8 / 16)) < 1e-9
+
+
+def test_the_three_of_the_exercise_know_the_distance_alone(built):
+    q, k, v = torch.randn(3, BATCH, HEADS, LENGTH, WIDTH)
+    turned = built["rotary_angles"](LENGTH, WIDTH)
+    mine = built["turn"](q, turned), built["turn"](k, turned), v
+    torch.testing.assert_close(rotary(q, k, v), mine)
+
+
+def test_the_repaired_table_is_the_packages_and_the_colleagues_is_not(built):
+    table = sinusoidal_positions(40, WIDTH)
+    torch.testing.assert_close(built["repaired"](40, WIDTH), table)
+    assert (built["colleague"](40, WIDTH) - table).abs().max() > 0.1
+
+
+def test_the_learned_table_equals_its_twin(built):
+    ours = built["Learned"](WIDTH, MAX_LENGTH)
+    twin = LearnedPositions(WIDTH, MAX_LENGTH)
+    twin.load_state_dict(ours.state_dict())
+    x = torch.randn(BATCH, LENGTH, WIDTH)
+    torch.testing.assert_close(ours(x), twin(x))
+    assert not torch.equal(ours(x), x)
+
+
+def test_turning_is_the_packages_rotation(built):
+    x = torch.randn(BATCH, HEADS, LENGTH, WIDTH)
+    ours = built["turn"](x, built["rotary_angles"](LENGTH, WIDTH))
+    torch.testing.assert_close(ours, rotate(x, *rotary_table(LENGTH, WIDTH)))
+
+
+def test_the_price_of_distance_is_the_packages(built):
+    ours = built["alibi"](HEADS, LENGTH)
+    torch.testing.assert_close(ours, alibi_bias(HEADS, LENGTH, LENGTH))

@@ -1,0 +1,123 @@
+"""Notebook 06: what it builds equals its twins; its answers cure its bug."""
+
+import ast
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from course_utils.data.batches import pair_batches
+from course_utils.recurrent import RecurrentSeq2Seq
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "06_recurrent_attention.ipynb"
+CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+BATCH, SOURCE, TARGET, WIDTH, VOCAB = 2, 5, 4, 6, 13
+
+
+def source_of(cell):
+    return "".join(cell["source"])
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The functions and classes that the notebook defines; nothing else is run."""
+    names = {"torch": torch, "nn": nn, "F": F, "np": np, "pair_batches": pair_batches}
+    names["SPECIAL"] = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
+    for cell in CELLS:
+        if cell["cell_type"] != "code":
+            continue
+        for node in ast.parse(source_of(cell)).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                exec(compile(ast.Module([node], []), str(NOTEBOOK), "exec"), names)
+    return names
+
+
+@pytest.fixture(autouse=True)
+def double():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(before)
+
+
+def ids():
+    source = torch.randint(1, VOCAB, (BATCH, SOURCE))
+    return source, torch.randint(1, VOCAB, (BATCH, TARGET))
+
+
+def test_the_recurrence_is_pytorchs(built):
+    rnn, x = nn.RNN(3, WIDTH, batch_first=True), torch.randn(BATCH, SOURCE, 3)
+    bias = rnn.bias_ih_l0 + rnn.bias_hh_l0
+    ours = built["recur"](x, rnn.weight_ih_l0, rnn.weight_hh_l0, bias)
+    torch.testing.assert_close(ours, rnn(x)[0])
+
+
+@pytest.mark.parametrize("kind, score", [("OurSeq2Seq", None), ("OurAttentive", "dot")])
+def test_each_model_equals_its_twin(kind, score, built):
+    ours = built[kind](VOCAB, WIDTH)
+    twin = RecurrentSeq2Seq(VOCAB, VOCAB, WIDTH, score=score)
+    built["copy_into"](twin, ours)
+    if score:
+        twin.attention.combine.load_state_dict(ours.combine.state_dict())
+    source, target = ids()
+    logits, expected = ours(source, target), twin(source, target)
+    torch.testing.assert_close(logits, expected)
+    probe = torch.randn_like(expected)
+    (logits * probe).sum().backward()
+    (expected * probe).sum().backward()
+    for name in ("weight_hh", "weight_ih", "bias_hh"):
+        mine, other = getattr(ours.read, name), getattr(twin.encoder, f"{name}_l0")
+        torch.testing.assert_close(mine.grad, other.grad)
+
+
+def test_reversals_are_reversals(built):
+    for word, back in built["reversals"](50, 2, 10, seed=3):
+        assert word == back[::-1] and 2 <= len(word) <= 10
+        assert all(4 <= letter < 30 for letter in word)
+
+
+def test_the_bug_to_find_is_there_and_its_answer_cures_it(built):
+    model = RecurrentSeq2Seq(VOCAB, VOCAB, WIDTH, score=None)
+    source, target = ids()
+    torch.testing.assert_close(
+        built["colleague"](model, source, target), model(source, target)
+    )
+    source[0, 3:] = 0
+    wanted = model(source, target)
+    assert not torch.allclose(built["colleague"](model, source, target), wanted)
+    torch.testing.assert_close(built["repaired"](model, source, target), wanted)
+    answer = re.search(r"```python\n(last = .*?)```", markdown(), re.S)[1]
+    repaired = ast.unparse(ast.parse(answer))
+    (cell,) = [c for c in CELLS if "def repaired" in source_of(c)]
+    assert all(line.strip() in source_of(cell) for line in answer.splitlines() if line)
+    assert repaired.startswith("last")
+
+
+def markdown():
+    return "\n".join(source_of(c) for c in CELLS if c["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("stub", ["my_general", "my_additive", "my_step", "my_gate"])
+def test_what_the_reader_is_to_write_is_not_written_yet(stub):
+    (cell,) = [
+        c
+        for c in CELLS
+        if re.search(rf"(def )?{stub}( =|\()", source_of(c))
+        and "check(" in source_of(c)
+    ]
+    said = ["".join(o["data"]["text/plain"]) for o in cell["outputs"]]
+    assert len(said) == source_of(cell).count("check(")
+    assert all("not tried yet" in text for text in said)
+
+
+def test_the_longest_chain_is_counted(built):
+    x = torch.ones(3, requires_grad=True)
+    assert built["longest_chain"](x.exp()) == 2  # exp, then the leaf
+    assert built["longest_chain"](x.exp() + x.exp().sin().cos()) == 5

@@ -1,0 +1,56 @@
+"""What notebook 09 builds is what the package holds."""
+
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from course_utils.config import ClassifierConfig, StackConfig
+from course_utils.masks import causal_mask
+from course_utils.models import Classifier, Encoder
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "09_word_senses.ipynb"
+KNOWN = (ClassifierConfig, StackConfig, Classifier, Encoder)
+BATCH, LENGTH, CLASSES, VOCABULARY = 2, 5, 7, 11
+STACK = StackConfig(d_model=12, num_heads=3, num_layers=2, d_ff=16, max_length=9)
+IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]])
+
+
+def built():
+    """The classes that the notebook's own cells define, by name."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "nn": nn} | {known.__name__: known for known in KNOWN}
+    for cell in cells:
+        for part in "".join(cell["source"]).split("\n\n\n"):
+            if cell["cell_type"] == "code" and part.startswith("class "):
+                exec(part, names)
+    return names
+
+
+def test_the_reader_is_the_packages_classifier_masked_or_not():
+    ours = built()["WordReader"](VOCABULARY, CLASSES, STACK).double()
+    theirs = Classifier(
+        ClassifierConfig(vocab_size=VOCABULARY, num_classes=CLASSES, stack=STACK)
+    ).double()
+    theirs.load_state_dict(ours.state_dict())
+    positions = torch.tensor([3, 1])
+    for mask in (None, causal_mask(LENGTH), torch.eye(LENGTH, dtype=torch.bool)):
+        mine = ours(IDS, positions, mask)
+        assert mine.shape == (BATCH, CLASSES)
+        torch.testing.assert_close(mine, theirs(IDS, positions, mask))
+
+
+def test_the_bag_knows_no_order_and_no_padding():
+    bag = built()["Bag"](VOCABULARY, CLASSES).double()
+    mixed, positions = torch.tensor([[7, 3, 5, 6, 4]]), torch.tensor([2])
+    torch.testing.assert_close(bag(IDS[:1], positions), bag(mixed, positions))
+    torch.testing.assert_close(bag(IDS[1:], positions), bag(IDS[1:, :3], positions))
+
+
+def test_the_colleagues_mean_is_the_packages_without_padding_only():
+    config = ClassifierConfig(vocab_size=VOCABULARY, num_classes=CLASSES, stack=STACK)
+    theirs, ours = built()["Colleague"](config), Classifier(config)
+    ours.load_state_dict(theirs.state_dict())
+    torch.testing.assert_close(theirs(IDS[:1]), ours(IDS[:1]))
+    assert not torch.allclose(theirs(IDS[1:]), ours(IDS[1:]))

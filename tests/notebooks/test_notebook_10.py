@@ -1,0 +1,64 @@
+"""The tokenizer that notebook 10 builds is the package's, and its texts are unseen."""
+
+import json
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from course_utils.data.worlds.stories import story
+from course_utils.exercises.session import BANK
+from course_utils.text import bpe
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "10_tokenizer.ipynb"
+TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The functions that the notebook's cells define."""
+    names = {
+        "bpe": bpe,
+        "Counter": Counter,
+        "defaultdict": defaultdict,
+        "pairwise": pairwise,
+    }
+    sources = [
+        "".join(cell["source"])
+        for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    for first in (
+        "def count_pairs",
+        "def join",
+        "FIRST = 4",
+        "def train_naive",
+        "def train_fast",
+        "def encode_word",
+    ):
+        (cell,) = [source for source in sources if source.startswith(first)]
+        exec(cell.split("\n\n\ntoy =")[0].split("\n\n\nfor ")[0], names)
+    return names
+
+
+@pytest.mark.parametrize("trainer", ["train_naive", "train_fast"])
+def test_both_trainers_are_the_packages(built, trainer):
+    merges = built[trainer](TEXTS, 60)
+    assert list(merges.items()) == list(bpe.train(TEXTS, 320).made.items())
+
+
+def test_the_encoder_is_the_packages(built):
+    twin = bpe.train(TEXTS[:3], 320)
+    for text in TEXTS:
+        assert built["encode"](text, twin.made) == twin.encode(text)
+
+
+def test_join_is_the_packages(built):
+    for word in ((), (1,), (1, 1), (1, 1, 1), (1,) * 4, (2, 1, 1, 2), (1, 2, 1, 1)):
+        assert list(built["join"](word, (1, 1), 9)) == bpe.join(word, (1, 1), 9)
+
+
+def test_counting_is_what_the_exercise_wants(built):
+    words = built["count_words"](TEXTS)
+    assert built["count_pairs"](words) == BANK["tokens.pair_counts"].reference(words)

@@ -1,0 +1,206 @@
+"""What notebook 12 builds is what the package holds, and so is its starting point."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from einops import rearrange
+from nb12_grouped_heads import cache_of_a_token, repeat_keys
+from nb12_norm_and_gate import hidden_width
+from torch import nn
+from torch.nn import functional as F
+
+from course_utils.attention import (
+    GroupedQueryAttention,
+    LayerCache,
+    attend,
+    split_heads,
+)
+from course_utils.config import DecoderConfig, LlamaConfig, StackConfig
+from course_utils.feedforward import FeedForward, SwiGLU
+from course_utils.masks import causal_mask
+from course_utils.models import DecoderLM, LlamaLM
+from course_utils.norms import RMSNorm
+from course_utils.positions import rotary_table, rotate
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "12_llama.ipynb"
+BATCH, LENGTH, WIDTH, HEADS, VOCAB, MAX_LENGTH = 2, 5, 24, 6, 31, 64
+DEFINED = (
+    "class OurRMSNorm(",
+    "class OurSwiGLU(",
+    "def born(",
+    "class Attention(",
+    "def gelu(",
+    "def swiglu(",
+    "class Block(",
+    "class Model(",
+    "def colleague(",
+    "def told_apart(",
+)
+
+
+@pytest.fixture(scope="module")
+def built():
+    """What the notebook's own cells define, without the runs beside it."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    pieces = [piece for code in codes for piece in code.split("\n\n\n")]
+    names = dict(
+        torch=torch,
+        nn=nn,
+        F=F,
+        rearrange=rearrange,
+        attend=attend,
+        split_heads=split_heads,
+        causal_mask=causal_mask,
+        rotary_table=rotary_table,
+        FeedForward=FeedForward,
+        SwiGLU=SwiGLU,
+        WIDTH=WIDTH,
+        HEADS=HEADS,
+        VOCAB=VOCAB,
+        LENGTH=MAX_LENGTH,
+    )
+    for start in DEFINED:
+        (piece,) = (piece for piece in pieces if piece.startswith(start))
+        exec(piece, names)
+    return names
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(before)
+
+
+def loud(module):
+    """Weights of size 1, so that no difference can hide."""
+    for weight in module.parameters():
+        nn.init.normal_(weight)
+    return module
+
+
+def twins(ours, theirs):
+    theirs.load_state_dict(loud(ours).state_dict())
+    return ours, theirs
+
+
+def vectors():
+    return torch.randn(BATCH, LENGTH, WIDTH)
+
+
+def test_the_norm_is_the_packages(built):
+    ours, twin = twins(built["OurRMSNorm"](WIDTH, 0.1), RMSNorm(WIDTH, 0.1))
+    x = vectors()
+    torch.testing.assert_close(ours(x), twin(x))
+
+
+def test_the_gated_feedforward_is_the_packages(built):
+    ours, twin = twins(built["OurSwiGLU"](WIDTH, 7), SwiGLU(WIDTH, 7))
+    x = vectors()
+    torch.testing.assert_close(ours(x), twin(x))
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 3, HEADS])
+def test_the_grouped_attention_is_the_packages(built, kv_heads):
+    ours = built["Attention"](WIDTH, HEADS, kv_heads, rotate)
+    ours, twin = twins(ours, GroupedQueryAttention(WIDTH, HEADS, kv_heads))
+    x, table = vectors(), rotary_table(LENGTH, WIDTH // HEADS)
+    expected = twin(x, table, causal_mask(LENGTH))
+    torch.testing.assert_close(ours(x, table), expected)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_all_doors_open_it_is_the_packages_llama(built, tied):
+    doors = {"norm": RMSNorm, "turn": rotate, "mlp": built["swiglu"], "kv_heads": 2}
+    config = LlamaConfig(
+        vocab_size=VOCAB,
+        d_model=WIDTH,
+        num_heads=HEADS,
+        num_kv_heads=2,
+        num_layers=2,
+        d_ff=64,
+        max_length=MAX_LENGTH,
+        tied=tied,
+    )
+    ours, twin = twins(built["Model"](**doors, tied=tied), LlamaLM(config))
+    ids = torch.randint(VOCAB, (BATCH, LENGTH))
+    torch.testing.assert_close(ours(ids), twin(ids))
+
+
+def test_all_doors_shut_it_is_the_backbone_without_attention_biases(built):
+    stack = StackConfig(
+        d_model=WIDTH,
+        num_heads=HEADS,
+        num_layers=2,
+        d_ff=4 * WIDTH,
+        max_length=MAX_LENGTH,
+        activation="gelu",
+        positions="learned",
+    )
+    ours, backbone = (
+        loud(built["Model"]()),
+        DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack)),
+    )
+    backbone_names = {
+        "positions": "positions.table",
+        "attention_norm": "attention_residual.norm",
+        "feedforward_norm": "feedforward_residual.norm",
+    }
+    state = {
+        name: torch.zeros_like(weight) for name, weight in backbone.state_dict().items()
+    }
+    for name, weight in ours.state_dict().items():
+        for here, there in backbone_names.items():
+            name = name.replace(here, there)
+        assert state[name].shape == weight.shape
+        state[name] = weight
+    left = {name for name in state if not state[name].any()}
+    assert left and all(".attention.to_" in name and "bias" in name for name in left)
+    backbone.load_state_dict(state)
+    ids = torch.randint(VOCAB, (BATCH, LENGTH))
+    torch.testing.assert_close(ours(ids), backbone(ids))
+
+
+def test_the_colleague_turns_other_pairs(built):
+    x, table = torch.randn(BATCH, HEADS, LENGTH, 8), rotary_table(LENGTH, 8)
+    order = torch.arange(8).view(2, 4).T.flatten()
+    theirs = built["colleague"](x[..., order], *table)
+    torch.testing.assert_close(theirs, rotate(x, *table)[..., order])
+    assert (built["colleague"](x, *table) - rotate(x, *table)).abs().max() > 0.1
+
+
+def test_models_are_told_apart_only_when_no_loss_overlaps(built):
+    low, high = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    assert built["told_apart"](low, high) and built["told_apart"](high, low)
+    assert not built["told_apart"](low, low)
+    assert not built["told_apart"](low, torch.tensor([1.5, 9.0]))
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, HEADS])
+def test_the_exercises_keys_are_lent_as_the_layer_lends_them(kv_heads):
+    layer = loud(GroupedQueryAttention(WIDTH, HEADS, kv_heads))
+    x, table = vectors(), rotary_table(LENGTH, WIDTH // HEADS)
+    queries = rotate(split_heads(layer.to_queries(x), HEADS), *table)
+    keys = rotate(split_heads(layer.to_keys(x), kv_heads), *table)
+    values = split_heads(layer.to_values(x), kv_heads)
+    lent = (repeat_keys(part, HEADS) for part in (keys, values))
+    mask = causal_mask(LENGTH)
+    context = rearrange(attend(queries, *lent, mask), "b h q d -> b q (h d)")
+    torch.testing.assert_close(layer.to_output(context), layer(x, table, mask))
+
+
+def test_the_exercises_numbers_are_those_of_the_layers():
+    with torch.device("meta"):
+        old, new = nn.Linear(768, 3072, bias=False), SwiGLU(768, hidden_width())
+    sizes = [sum(p.numel() for p in part.parameters()) for part in (old, new)]
+    assert 2 * sizes[0] == sizes[1]
+    layer, cache = GroupedQueryAttention(24 * 64, 24, 6).float(), LayerCache()
+    table = tuple(part.float() for part in rotary_table(3, 64))
+    layer(torch.zeros(1, 3, 24 * 64).float(), table, cache=cache)
+    stored = cache.keys.nbytes + cache.values.nbytes
+    assert 16 * stored == 3 * cache_of_a_token()

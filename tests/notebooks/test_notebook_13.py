@@ -1,0 +1,176 @@
+"""What notebook 13 builds is what the package holds."""
+
+import itertools
+import json
+import random
+from collections import Counter
+from math import exp, inf, log
+from pathlib import Path
+
+import pytest
+import torch
+from nb13_perplexity import perplexity, trigram_line
+from nb13_schedule import clip
+from nb13_step import steps
+from torch.nn import functional as F
+
+from course_utils.config import LlamaConfig, TrainConfig
+from course_utils.data.batches import padded_batches
+from course_utils.data.hub import load_texts
+from course_utils.data.worlds.stories import story
+from course_utils.models import LlamaLM
+from course_utils.text.tokenizer import train_words
+from course_utils.training.loop import train
+from course_utils.training.losses import label_loss
+from course_utils.training.optimizers import build_optimizers, learning_rate_at
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "13_tinystories_decoder.ipynb"
+BUILT = ("transitions", "bigram_line", "unigram_line", "our_train")
+TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The functions that the notebook's own cells define."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "F": F, "build_optimizers": build_optimizers}
+    names["learning_rate_at"] = learning_rate_at
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            for part in source.split("\n\n\n"):
+                if part.startswith(tuple(f"def {name}(" for name in BUILT)):
+                    exec(part, names)
+    assert set(BUILT) <= set(names)
+    return names
+
+
+@pytest.fixture(scope="module")
+def data():
+    tokenizer = train_words(TEXTS)
+    return tokenizer, tokenizer.encode_batch(TEXTS)
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("clip_norm", [0.3, 100.0])
+def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
+    tokenizer, rows = data
+    batches = padded_batches(rows, batch_size=2, special=tokenizer)
+    config = TrainConfig(
+        steps=7,
+        learning_rate=5e-3,
+        warmup_steps=3,
+        clip_norm=clip_norm,
+        optimizer=optimizer,
+    )
+
+    def model():
+        torch.manual_seed(0)
+        sizes = LlamaConfig(
+            vocab_size=tokenizer.vocab_size,
+            d_model=24,
+            num_heads=2,
+            num_layers=1,
+            d_ff=40,
+            max_length=16,
+        )
+        return LlamaLM(sizes).double()
+
+    ours, theirs = model(), model()
+    losses = built["our_train"](ours, batches, config)
+    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
+    for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, its)
+
+
+def test_the_exercises_step_is_the_packages(data):
+    tokenizer, rows = data
+    batches = padded_batches(rows, batch_size=2, special=tokenizer)
+    settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
+    config = TrainConfig(steps=5, learning_rate=5e-3, **settings)
+
+    def model():
+        torch.manual_seed(0)
+        sizes = LlamaConfig(
+            vocab_size=tokenizer.vocab_size,
+            d_model=24,
+            num_heads=2,
+            num_layers=1,
+            d_ff=40,
+            max_length=16,
+        )
+        return LlamaLM(sizes).double()
+
+    ours, theirs = model(), model()
+    (optimizer,) = build_optimizers(ours, config)
+    losses = steps(ours, optimizer, [batches(step) for step in range(5)])
+    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
+
+
+def test_clipping_is_pytorchs():
+    for size in (0.01, 50.0):
+        gradients = [size * torch.randn(3, 5), size * torch.randn(7)]
+        weights = [torch.zeros_like(g) for g in gradients]
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient.clone()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        clipped = clip(gradients, 1.0)
+        expected = [weight.grad for weight in weights]
+        torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_every_token_is_followed_by_the_next_and_the_last_by_eos(built, data):
+    tokenizer, rows = data
+    before, after = built["transitions"](rows[1:3], tokenizer)
+    bos, eos = tokenizer.bos_id, tokenizer.eos_id
+    assert before.tolist() == [bos, *rows[1], bos, *rows[2]]
+    assert after.tolist() == [*rows[1], eos, *rows[2], eos]
+
+
+def test_the_bigram_line_is_counted_by_hand(built, data):
+    tokenizer, rows = data
+    held, alpha = rows[:2], 0.01
+
+    def pairs(rows):
+        for row in rows:
+            row = [tokenizer.bos_id, *row, tokenizer.eos_id]
+            yield from itertools.pairwise(row)
+
+    seen, size = Counter(pairs(rows)), tokenizer.vocab_size
+    before = Counter(first for first, _ in pairs(rows))
+    costs = [
+        -log((seen[pair] + alpha) / (before[pair[0]] + alpha * size))
+        for pair in pairs(held)
+    ]
+    line = built["bigram_line"](rows, held, tokenizer, alpha)
+    assert line == pytest.approx(sum(costs) / len(costs))
+
+
+def test_a_table_of_frequencies_is_a_logit_that_never_changes(built, data):
+    """The unigram line is the package's loss of constant logits."""
+    tokenizer, rows = data
+    line = built["unigram_line"](rows, rows, tokenizer)
+    after = built["transitions"](rows, tokenizer)[1]
+    counts = torch.bincount(after, minlength=tokenizer.vocab_size).double() + 0.01
+    logits = counts.log().expand(1, len(after), -1)
+    assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
+    shuffled = [random.Random(0).sample(row, len(row)) for row in rows]
+    assert built["unigram_line"](rows, shuffled, tokenizer) == pytest.approx(line)
+
+
+def test_the_trigram_line_lies_between_bigram_and_floor(built):
+    texts = load_texts("stories", limit=4000)
+    tokenizer = train_words(texts)
+    held = [story(10**9 + i) for i in range(60)]
+    rows = tokenizer.encode_batch(texts), tokenizer.encode_batch(s.text for s in held)
+    floor = sum(sum(s.floor) for s in held) / sum(len(s.tokens) for s in held)
+    line = trigram_line(*rows, tokenizer)
+    assert 3 * floor < line < 0.7 * built["bigram_line"](*rows, tokenizer)
+
+
+def test_the_perplexity_of_a_reader_without_an_idea_is_the_number_of_tokens():
+    labels = torch.tensor([[3, 0, -100]])
+    assert perplexity(torch.zeros(1, 3, 7), labels) == pytest.approx(7)
+    logits = torch.tensor([[[0.0, log(3)], [0.0, log(9)]]])
+    mean = (log(4 / 3) + log(10 / 9)) / 2
+    assert perplexity(logits, torch.ones(1, 2).long()) == pytest.approx(exp(mean))

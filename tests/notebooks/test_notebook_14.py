@@ -1,0 +1,144 @@
+"""The chooser and the cache that notebook 14 builds are the package's."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from nb14_cache import cached_step, keys_computed
+from nb14_top_k import min_p_probabilities
+
+from course_utils.attention import LayerCache, attend
+from course_utils.config import LlamaConfig
+from course_utils.decoding import CachedStep, next_token_probabilities, sample
+from course_utils.masks import causal_mask
+from course_utils.models import LlamaLM
+from course_utils.positions import rotary_table, rotate
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "14_generation.ipynb"
+BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
+DEFINED = (
+    "def next_token_chances(",
+    "def write(",
+    "class Memory:",
+    "class CachedTeller:",
+    "class Colleague(",
+)
+
+
+@pytest.fixture
+def built():
+    """What the notebook's own cells define, each cell without the run below it."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    names = {"torch": torch}
+    for start in DEFINED:
+        (source,) = (code for code in codes if code.startswith(start))
+        exec(source.split("\n\n\n")[0], names)
+    return names
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    model = LlamaLM(
+        LlamaConfig(
+            vocab_size=VOCAB,
+            d_model=24,
+            num_heads=4,
+            num_kv_heads=2,
+            num_layers=3,
+            d_ff=40,
+            max_length=20,
+        )
+    ).double()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return model.eval().requires_grad_(False)
+
+
+@pytest.fixture
+def prompt():
+    return torch.randint(4, VOCAB, (BATCH, PROMPT))
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("top_k", [None, 1, 7])
+@pytest.mark.parametrize("top_p", [None, 0.05, 0.6, 0.95])
+def test_the_chances_are_the_packages(built, temperature, top_k, top_p):
+    torch.manual_seed(0)
+    scores = 3 * torch.randn(BATCH, VOCAB, dtype=torch.float64)
+    setting = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    ours = built["next_token_chances"](scores, **setting)
+    torch.testing.assert_close(ours, next_token_probabilities(scores, **setting))
+
+
+def test_the_memory_is_the_packages_layer_cache(built):
+    ours, theirs = built["Memory"](), LayerCache()
+    for new in (3, 1, 2):
+        keys, values = torch.randn(2, BATCH, 4, new, 5)
+        for mine, other in zip(
+            ours.append(keys, values), theirs.append(keys, values), strict=True
+        ):
+            torch.testing.assert_close(mine, other)
+
+
+def test_the_cached_teller_is_the_packages_cached_step(built, model, prompt):
+    built["Memory"] = LayerCache  # the model's signature asks for this class
+    ours, theirs = built["CachedTeller"](model), CachedStep(model)
+    wrong = built["Colleague"](model)
+    ids = torch.randint(4, VOCAB, (BATCH, PROMPT + NEW))
+    for end in (PROMPT, PROMPT + 1, PROMPT + 4, PROMPT + NEW):
+        torch.testing.assert_close(ours(ids[:, :end]), theirs(ids[:, :end]))
+        right = torch.allclose(wrong(ids[:, :end]), model(ids[:, :end])[:, -1])
+        assert right == (end == PROMPT)
+
+
+def test_the_loop_writes_what_sample_writes(built, model, prompt):
+    setting = {"temperature": 0.8, "top_k": 20, "top_p": 0.9}
+    ours = built["write"](CachedStep(model), prompt, NEW, seed=5, **setting)
+    dice = torch.Generator().manual_seed(5)
+    theirs = sample(CachedStep(model), prompt, NEW, generator=dice, **setting)
+    assert torch.equal(ours, theirs)
+
+
+def test_the_loop_stops_behind_the_end(built):
+    ids = built["write"](
+        lambda ids: torch.eye(VOCAB)[[STOP]] * 99, torch.ones(1, 1).long(), 5, stop_id=2
+    )
+    assert ids.tolist() == [[1, STOP]]
+
+
+def test_steps_with_a_cache_are_one_pass_under_a_causal_mask():
+    queries, keys, values = torch.randn(3, BATCH, 4, NEW, 6)
+    table = rotary_table(NEW + 1, 6)
+    rotary = [side[:NEW] for side in table]
+    turned = rotate(queries, *rotary), rotate(keys, *rotary)
+    whole = attend(*turned, values, causal_mask(NEW))
+    kept = keys[:, :, :0], values[:, :, :0]
+    for t in range(NEW):
+        new = (one[:, :, t, None] for one in (queries, keys, values))
+        context, *kept = cached_step(*new, *kept, *table)
+        torch.testing.assert_close(context[:, :, 0], whole[:, :, t])
+    torch.testing.assert_close(tuple(kept), (turned[1], values))
+
+
+def test_what_a_cache_saves_is_what_the_model_reads(model):
+    def read(step):
+        lengths, ids = [], torch.ones(1, 1, dtype=torch.long)
+        hook = model.tokens.register_forward_hook(
+            lambda layer, given, out: lengths.append(out.shape[1])
+        )
+        sample(step, ids, NEW)
+        hook.remove()
+        return sum(lengths)
+
+    found = read(lambda ids: model(ids)[:, -1]), read(CachedStep(model))
+    assert found == keys_computed(NEW)
+
+
+def test_min_p_between_everything_and_the_best():
+    scores = torch.randn(BATCH, VOCAB)
+    torch.testing.assert_close(min_p_probabilities(scores, 1e-9), scores.softmax(-1))
+    best = torch.nn.functional.one_hot(scores.argmax(-1), VOCAB).float()
+    torch.testing.assert_close(min_p_probabilities(scores, 1.0), best)

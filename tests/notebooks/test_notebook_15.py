@@ -1,0 +1,151 @@
+"""What notebook 15 measures is what it says: heads taken out, and scores of maps."""
+
+import json
+import math
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from nb15_ablation import ablated
+from nb15_induction import induction
+from nb15_maps import entropy, look_back
+
+from course_utils.attention import MultiHeadAttention, split_heads
+from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
+from course_utils.looking.recording import record
+from course_utils.masks import causal_mask
+from course_utils.models import EncoderDecoder, LlamaLM
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "15_looking_inside.ipynb"
+BATCH, LENGTH, HEADS, WIDTH, VOCABULARY = 2, 7, 3, 24, 11
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The functions that the notebook's own cells define, by name."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "contextmanager": contextmanager}
+    names |= {"split_heads": split_heads, "causal_mask": causal_mask}
+    for cell in cells:
+        for part in "".join(cell["source"]).split("\n\n\n"):
+            if cell["cell_type"] == "code" and part.startswith(("def ", "@")):
+                exec(part, names)
+    return names
+
+
+def attention():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(WIDTH, HEADS).double()
+    return layer, torch.randn(BATCH, LENGTH, WIDTH, dtype=torch.float64)
+
+
+def test_heads_add_up(built):
+    layer, x = attention()
+    whole, bias = layer(x), layer.to_output.bias
+    alone = []
+    for head in range(HEADS):
+        with built["without"](layer, [h for h in range(HEADS) if h != head]):
+            alone.append(layer(x) - bias)
+    torch.testing.assert_close(sum(alone) + bias, whole)
+
+
+def test_removing_equals_weights_of_zero_in_the_output_projection(built):
+    layer, x = attention()
+    with built["without"](layer, [1]):
+        silent = layer(x)
+    width = WIDTH // HEADS
+    layer.to_output.weight.data[:, width : 2 * width] = 0
+    torch.testing.assert_close(silent, layer(x))
+
+
+def test_the_exercise_removes_what_the_hook_removes(built):
+    layer, x = attention()
+    with record(layer) as seen:
+        layer(x)
+    by_hand = ablated(seen["attend"], layer.to_output, 1)
+    with built["without"](layer, [1]):
+        torch.testing.assert_close(by_hand, layer(x))
+
+
+def test_nothing_removed_and_everything_put_back(built):
+    layer, x = attention()
+    whole = layer(x)
+    with built["without"](layer, []):
+        assert torch.equal(layer(x), whole)
+    with pytest.raises(RuntimeError), built["without"](layer, [0, 1, 2]):
+        torch.testing.assert_close(layer(x), layer.to_output.bias.expand_as(x))
+        raise RuntimeError
+    assert torch.equal(layer(x), whole)
+
+
+def test_a_removed_head_is_removed_while_recording_too(built):
+    model = LlamaLM(
+        LlamaConfig(
+            vocab_size=VOCABULARY, d_model=WIDTH, num_heads=HEADS, num_layers=2, d_ff=16
+        )
+    ).double()
+    ids = torch.randint(VOCABULARY, (BATCH, LENGTH))
+    with built["without"](model.blocks[1].attention, [0, 2]):
+        silent = model(ids)
+        with record(model) as seen:
+            torch.testing.assert_close(model(ids), silent)
+    assert not torch.allclose(model(ids), silent)
+    assert seen.weights()["blocks.1.attention"].shape[1] == HEADS
+
+
+def test_entropy_and_distance_of_known_rows(built):
+    even = torch.full((BATCH, LENGTH, 5), 1 / 5)
+    found = built["entropy"](even)
+    torch.testing.assert_close(found, torch.full((BATCH, LENGTH), math.log(5)))
+    one = torch.zeros(LENGTH, 5)
+    one[:, 2] = 1
+    assert not built["entropy"](one).any()
+    assert built["distance"](one).tolist() == [2, 1, 0, 1, 2, 3, 4]
+
+
+def test_induction_is_the_token_after_the_earlier_one(built):
+    ids, labels = built["repeated"](3, BATCH, half=LENGTH)
+    assert ids.shape == labels.shape == (BATCH, 2 * LENGTH - 1)
+    assert (labels[:, : LENGTH - 1] == -100).all()
+    assert torch.equal(labels[:, LENGTH - 1 :], ids[:, :LENGTH])
+    perfect = torch.zeros(BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1)
+    for row in range(BATCH):
+        for q in range(LENGTH, 2 * LENGTH - 1):
+            earlier = ids[row, :q].tolist().index(ids[row, q].item())
+            perfect[row, 1, q, earlier + 1] = 1
+    scores = built["induction_score"](perfect, LENGTH)
+    assert scores.tolist() == [0, 1, 0]
+
+
+def test_the_scores_of_the_exercises_are_those_of_the_notebook(built):
+    ids, _ = built["repeated"](3, BATCH, half=LENGTH)
+    shape = BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1
+    weights = torch.rand(shape).tril()
+    theirs = built["induction_score"](weights, LENGTH)
+    torch.testing.assert_close(induction(weights, ids), theirs)
+    torch.testing.assert_close(entropy(weights), built["entropy"](weights))
+    below = torch.zeros(shape)
+    below[:, 2, range(1, shape[2]), range(shape[2] - 1)] = 1
+    assert look_back(below).tolist() == [0, 0, 1]
+
+
+def test_the_colleague_forgets_the_mask_and_the_cure_is_the_recording(built):
+    stack = StackConfig(d_model=WIDTH, num_heads=HEADS, num_layers=1, d_ff=16)
+    model = EncoderDecoder(
+        EncoderDecoderConfig(
+            source_vocab_size=VOCABULARY,
+            target_vocab_size=VOCABULARY,
+            encoder=stack,
+            decoder=stack,
+        )
+    )
+    ids = torch.randint(1, VOCABULARY, (2, 1, LENGTH))
+    with record(model) as seen:
+        model(*ids)
+    layer, read = model.blocks[0].attention, seen["blocks.0.attention_residual.norm"]
+    true = seen.weights()["blocks.0.attention"][0]
+    torch.testing.assert_close(built["cured_maps"](layer, read), true)
+    hers = built["colleagues_maps"](layer, read)
+    torch.testing.assert_close(hers.sum(-1), torch.ones(HEADS, LENGTH))
+    assert (hers.triu(1).sum(dim=(1, 2)) > 0).all() and not true.triu(1).any()

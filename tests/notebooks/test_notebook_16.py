@@ -1,0 +1,218 @@
+"""Notebook 16: each broken patient is caught, each mended one is discharged.
+
+The cells of the notebook run as they are stored; a repair replaces one line of a
+patient, as a reader would, or writes the line in another way. Bad repairs stay in.
+"""
+
+import ast
+import contextlib
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from nb16_checkups import cannot_memorize
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "16_bug_clinic.ipynb"
+
+# case -> (the broken piece, repairs, repairs that do not help)
+REPAIRS = {
+    1: ("diagonal=1", ["diagonal=0"], ["diagonal=-1", "diagonal=2"]),
+    2: (
+        "logits.softmax(dim=-1)",
+        ["logits", "logits.log_softmax(dim=-1)"],
+        ["logits.sigmoid()", "0 * logits"],
+    ),
+    3: (
+        "(losses * counted).mean()",
+        ["losses[counted].mean()", "(losses * counted).sum() / counted.sum()"],
+        ["losses.mean()", "losses[counted].sum()"],
+    ),
+    4: (
+        "scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)",
+        [
+            "scores.masked_fill(~mask, -1e9).softmax(dim=-1).masked_fill(~mask, 0.0)",
+            "scores.masked_fill(~mask, -torch.inf).softmax(dim=-1).nan_to_num()",
+        ],
+        ["scores.masked_fill(~mask, -1e4).softmax(dim=-1)", "scores.softmax(dim=-1)"],
+    ),
+    5: ("self.positions(x)\n", ["x = self.positions(x)\n"], ["x = 2 * x\n"]),
+    6: (
+        "[:, None, :, None]",
+        ["[:, None, None, :]", "[:, None, None]"],
+        ["[:, None, :, None] | real[:, None, None, :]"],
+    ),
+    7: (
+        "(source == PAD)[:, None, None, :]",
+        ["(source != PAD)[:, None, None, :]", "padding_mask(source, PAD)"],
+        ["None", "(source != source)[:, None, None, :]"],
+    ),
+    8: (
+        "*map(WORDS.index, words)]",
+        ["*map(WORDS.index, words), EOS]"],
+        ["EOS, *map(WORDS.index, words)]"],
+    ),
+    9: (
+        "queries.shape[1] * queries.shape[3]",
+        ["queries.shape[3]", "keys.shape[-1]"],
+        ["queries.shape[1]", "1"],
+    ),
+    10: ("8 * head", ["-8 * head", "8 * -head"], ["0 * head", "-head"]),
+    11: (
+        "x = self.attention(",
+        ["x = x + self.attention("],
+        ["x = 2 * self.attention("],
+    ),
+    12: (
+        "            hidden = block(x)\n        return hidden",
+        [
+            "            x = block(x)\n        return x",
+            "            x = hidden = block(x)\n        return hidden",
+        ],
+        ["            hidden = block(x)\n        return x"],
+    ),
+    13: (
+        "[EncoderBlock(SIZES) for _ in range(num_layers)]",
+        [
+            "nn.ModuleList(EncoderBlock(SIZES) for _ in range(num_layers))",
+            "nn.Sequential(*[EncoderBlock(SIZES) for _ in range(num_layers)])",
+        ],
+        ["tuple(EncoderBlock(SIZES) for _ in range(num_layers))"],
+    ),
+    14: (
+        "F.dropout(hidden, p=0.3)",
+        ["F.dropout(hidden, 0.3, self.training)"],
+        ["hidden", "F.dropout(hidden, 0.3, not self.training)"],
+    ),
+    15: (
+        ".tril()",
+        [".tril(diagonal=known)"],
+        ["", ".tril(diagonal=known + 1)"],
+    ),
+    16: (
+        "values.min()",
+        ["values[:, -1:]", "values.amin(dim=-1, keepdim=True)"],
+        ["values.max()", "values[:, :1]"],
+    ),
+}
+
+
+def cells():
+    """Case -> its code cells: patient, perhaps symptom, check; 0: the others."""
+    found, case = {0: []}, 0
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            found.setdefault(case, []).append(source)
+        elif heading := re.search(r"^## (?:Case (\d+))?", source, re.MULTILINE):
+            case = int(heading[1] or 0)
+    return found
+
+
+def definitions(source):
+    """Imports, functions, classes and CONSTANTS of a cell, without what it runs."""
+    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
+    body = [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, kinds)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper())
+    ]
+    return compile(ast.Module(body, []), NOTEBOOK.name, "exec")
+
+
+@pytest.fixture(scope="module")
+def clinic():
+    """case -> (its cells, names as they are before its patient comes)."""
+    before, names, all_cells = torch.get_default_dtype(), {}, cells()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            for source in all_cells[0][:2]:
+                exec(source, names)
+            exec(definitions(all_cells[0][2]), names)
+        for case in REPAIRS:
+            for source in all_cells[case][:-1]:
+                exec(definitions(source), names)
+        yield all_cells, names
+    finally:
+        torch.set_default_dtype(before)
+
+
+def examine(clinic, case, old="", new=""):
+    """What the check prints, and what the instrument reports."""
+    all_cells, names = clinic
+    names, reports, printed = dict(names), [], io.StringIO()
+    entered = names["verdict"]
+
+    def verdict(number, finding, works=True):
+        reports.append((number, finding))
+        entered(number, finding, works)
+
+    names["verdict"] = verdict
+    patient, *symptom, check = all_cells[case]
+    assert patient.count(old) == 1 or not old, patient
+    with contextlib.redirect_stdout(printed):
+        exec(definitions(patient.replace(old, new)), names)
+        exec(definitions("".join(symptom)), names)
+        exec(check, names)
+    [(number, finding)] = reports
+    assert number == case
+    return printed.getvalue().strip(), bool(finding)
+
+
+def test_there_are_twelve_cases_or_more_and_all_are_tested(clinic):
+    assert sorted(set(clinic[0]) - {0}) == sorted(REPAIRS) and len(REPAIRS) >= 12
+
+
+@pytest.mark.parametrize("case", REPAIRS)
+def test_the_patient_is_caught(clinic, case):
+    assert examine(clinic, case) == ("not solved yet", True)
+
+
+@pytest.mark.parametrize(
+    "case, new", [(case, new) for case, (_, good, _) in REPAIRS.items() for new in good]
+)
+def test_a_repair_is_confirmed(clinic, case, new):
+    assert examine(clinic, case, REPAIRS[case][0], new) == ("✓ solved", False)
+
+
+@pytest.mark.parametrize(
+    "case, new", [(case, new) for case, (*_, bad) in REPAIRS.items() for new in bad]
+)
+def test_a_bad_repair_is_not(clinic, case, new):
+    try:
+        printed, _ = examine(clinic, case, REPAIRS[case][0], new)
+    except ValueError as error:  # an instrument refuses what it cannot compare
+        assert "finite" in str(error)
+    else:
+        assert printed == "not solved yet"
+
+
+def test_every_instrument_of_the_package_has_a_patient():
+    import course_utils.looking.diagnostics as module
+
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+    used = "".join(source for parts in cells().values() for source in parts)
+    assert [n for n in names if n[0] != "_" and f"diagnostics.{n}(" not in used] == []
+
+
+def test_the_test_of_memory_tells_the_real_models_apart(clinic):
+    names = dict(clinic[1]) | {"check": lambda name, answer: None}
+    [cell] = [c for c in clinic[0][0] if "def my_cannot_memorize" in c]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(definitions(cell), names)
+        names["my_cannot_memorize"] = cannot_memorize
+        exec(cell.split("\n\n\n")[-1], names)
+    assert printed.getvalue() == "DecoderLM False\nSquashed True\n"
+
+
+def test_the_title_of_a_figure_stays_true_after_the_repair():
+    code = "\n".join(c for case, some in cells().items() if case for c in some)
+    calls = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Call)]
+    drawn = [c for c in calls if ast.unparse(c.func) in ("plots.curves", "plots.bars")]
+    titles = [c.args[-1].value for c in drawn if isinstance(c.args[-1], ast.Constant)]
+    assert len(titles) == 7 and all(title.endswith("?") for title in titles), titles

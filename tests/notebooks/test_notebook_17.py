@@ -1,0 +1,100 @@
+"""What notebook 17 counts is what the package makes."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from nb17_budget import days, flops, parameters
+from nb17_ranks import bytes_per_process
+from nb17_scaling_law import padding_share
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_utils.config import LlamaConfig
+from course_utils.data.batches import padded_batches
+from course_utils.looking.recording import record
+from course_utils.models import LlamaLM
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "17_scaling_out.ipynb"
+
+
+def define(name):
+    """The function of that name, as the notebook defines it."""
+    names = {"np": np, "LlamaConfig": LlamaConfig}
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and f"def {name}(" in source:
+            start = source.index(f"def {name}(")
+            exec(source[start:].split("\n\n\n")[0], names)
+    return names[name]
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_count_of_parameters(layers):
+    config = LlamaConfig(
+        vocab_size=31,
+        d_model=24,
+        num_heads=4,
+        num_layers=layers,
+        d_ff=56,
+        max_length=16,
+    )
+    made = sum(weight.numel() for weight in LlamaLM(config).parameters())
+    assert define("count")(config) == made
+
+
+def test_the_bug_is_one_and_the_repair_is_one():
+    sums, lengths = np.array([6.0, 2.0, 5.0, 3.0]), np.array([9, 2, 7, 1])
+    one_process = sums.sum() / lengths.sum()
+    assert abs(define("on_two_ranks")(sums, lengths) - one_process) > 0.1
+    assert define("repaired")(sums, lengths) == pytest.approx(one_process)
+
+
+@pytest.mark.parametrize("length", [8, 24])
+def test_the_operations_are_those_that_the_counter_sees(length):
+    config = LlamaConfig(
+        vocab_size=31, d_model=24, num_heads=4, num_layers=3, d_ff=56, max_length=32
+    )
+    model, ids = LlamaLM(config), torch.randint(31, (2, length))
+    matrices = sum(w.numel() for w in model.parameters() if w.ndim == 2)
+    with record(model), FlopCounterMode(display=False) as counter:
+        model(ids).sum().backward()
+    counted = flops(matrices, config.num_layers, config.d_model, length, 2 * length)
+    assert counter.get_total_flops() == counted
+
+
+def test_the_plan_of_the_notebook_takes_nineteen_days():
+    assert round(days(7e9, 1e12, 64, 1e15, 0.4)) == 19
+    assert round(days(7e9, 1e12, 64, 1e15, 1.0)) == 8
+    kept = [bytes_per_process(7e9, 8, sharded) for sharded in (False, True)]
+    assert kept == [112e9, 14e9]
+
+
+@pytest.mark.parametrize("kv_heads, tied", [(4, True), (2, False), (1, True)])
+def test_the_formula_of_the_exercise_counts_what_is_made(kv_heads, tied):
+    config = LlamaConfig(
+        vocab_size=31,
+        d_model=24,
+        num_heads=4,
+        num_kv_heads=kv_heads,
+        num_layers=2,
+        d_ff=56,
+        max_length=16,
+        tied=tied,
+    )
+    made = sum(weight.numel() for weight in LlamaLM(config).parameters())
+    assert parameters(config) == made
+
+
+def test_the_shares_of_padding_are_those_of_the_batches():
+    lengths = [3, 9, 4, 1, 7]
+    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
+    rows = [[5] * length for length in lengths]
+    labels = [
+        labels for _, labels in padded_batches(rows, batch_size=2, special=special)
+    ]
+    padding = sum((x == -100).sum() for x in labels) / sum(x.numel() for x in labels)
+    # a row of labels is a text and its end
+    assert padding_share([n + 1 for n in lengths], 2) == pytest.approx(padding.item())

@@ -1,0 +1,264 @@
+"""Tests of the tests: each kind of regression, planted, is caught; its twin passes."""
+
+import copy
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from course_utils import workshop
+from tests.support import notebook_plugin as plugin
+from tests.support.notebook_environment import quiet_variables
+from tests.support.notebook_rules import ROOT, problems, style, style_problems
+
+DRAW = """\
+import io, matplotlib.pyplot as plt, numpy as np
+from IPython.display import Image, display
+def draw(alt, bend=1.0, point=3):
+    figure, axes = plt.subplots(figsize=(4, 3))
+    x = np.linspace(0, 6, 200)
+    axes.plot(x, np.sin(x * bend))
+    axes.plot([point], [0], "o", markersize=4)
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    plt.close(figure)
+    display(Image(file.getvalue(), alt=alt))"""
+HTML = "from IPython.display import HTML\nHTML('<b>{}</b>')"
+SVG = "from IPython.display import SVG\nSVG('<svg><text>{}</text></svg>')"
+WARNING = "import warnings\nwarnings.warn('stale')\n1"
+OPEN = "import urllib.request\nurllib.request.urlopen({!r}, timeout=5).status"
+SOCKET = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=5)"
+
+# kind -> (the source whose outputs are stored, the source that is run, what is said)
+PLANTED = {
+    "number": ("2 + 3", "2 + 4", "mismatch 'text/plain'"),
+    "shape": (
+        "np.ones((2, 3)).shape",
+        "np.ones((3, 2)).shape",
+        "mismatch 'text/plain'",
+    ),
+    "figure": ("draw('a wave')", "draw('a wave', bend=1.1)", "figure 1 differs"),
+    "point": ("draw('a wave')", "draw('a wave', point=3.3)", "figure 1 differs"),
+    "alt text": ("draw('a wave')", "draw('a curve')", "alt text of figure 1"),
+    "no figure": ("draw('a wave')", "print()", "output fields"),
+    "two figures": ("draw('a'); draw('b')", "draw('a')", "dissimilar number"),
+    "HTML": (HTML.format(1), HTML.format(2), "mismatch 'text/html'"),
+    "SVG": (SVG.format(1), SVG.format(2), "mismatch 'image/svg.xml'"),
+    "stream": ("print('yes')", "print('no')", "mismatch 'stdout'"),
+    "missing output": ("print('yes')", "yes = 1", "Missing output fields"),
+    "new output": ("yes = 1", "print('yes')", "Unexpected output fields"),
+    "second output": ("print('yes')", "print('yes')\n2", "Unexpected output fields"),
+    "exception": ("1 / 1", "1 / 0", "ZeroDivisionError"),
+    "warning": ("1", WARNING, "stale"),
+    "network": ("1", OPEN.format("http://example.com/"), "refused"),
+    "raw network": ("1", SOCKET, "runs? without a network"),
+}
+PLANTED |= {  # these must pass
+    "1e-4 of a curve": ("draw('a wave')", "draw('a wave', bend=1.0001)", None),
+    "hidden by ;": ("7;", "7;", None),
+    "a result": ("7", "7", None),
+    "last result": ("_ + 1", "_ + 1", None),
+}
+IGNORED = {
+    "ignored": ("print(1)", "print(2)", None),
+    "ignored, silent": ("print(1)", "one = 1", "other kinds of output"),
+    "ignored, warning": ("1", WARNING, "stale"),
+}
+BOOKS = {"90_planted": (PLANTED, []), "91_ignored": (IGNORED, ["nbval-ignore-output"])}
+
+
+def write_notebook(path, sources, tags=()):
+    cells = [new_markdown_cell("Words."), new_code_cell(DRAW)]
+    cells += [new_code_cell("import numpy as np\n5")]
+    cells += [new_code_cell(s, metadata={"tags": list(tags)}) for s in sources]
+    nbformat.write(new_notebook(cells=cells), path)
+
+
+def run_pytest(folder, **environ):
+    """Run the checks as `make test` does; return exit code, complaints and print."""
+    report = folder / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml")]
+    command += ["-p", "no:cacheprovider", f"--junitxml={report}", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environ}, capture_output=True, text=True
+    )
+    assert report.exists(), done.stdout + done.stderr
+    cases = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        failures = [
+            f.get("message", "") + (f.text or "") for f in case if f.tag != "skipped"
+        ]
+        book = case.get("classname").removesuffix(".ipynb")
+        cases[book, case.get("name")] = "\n".join(failures)
+    return done.returncode, cases, done.stdout
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    """Store outputs of clean sources, swap in the planted ones, run the checks."""
+    folder = tmp_path_factory.mktemp("books")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in quiet_variables(folder).items():
+            patch.setenv(name, value)
+        for name, (table, tags) in BOOKS.items():
+            path = folder / f"{name}.ipynb"
+            write_notebook(path, [clean for clean, *_ in table.values()], tags)
+            assert workshop.refresh(path) == []
+            first = path.read_bytes()
+            if name == "91_ignored":
+                assert workshop.refresh(path) == []
+                assert path.read_bytes() == first, "refreshed twice, it differs"
+    for name, (table, _) in BOOKS.items():
+        notebook = nbformat.read(folder / f"{name}.ipynb", as_version=4)
+        for cell, (_, run, _) in zip(notebook.cells[3:], table.values(), strict=True):
+            cell.source = run
+        nbformat.write(notebook, folder / f"{name}.ipynb")
+    return run_pytest(folder, COURSE_PATIENCE="0", COURSE_DATA="worlds")
+
+
+def test_each_planted_regression_is_caught_and_nothing_else(outcome):
+    code, cases, printed = outcome
+    assert code == 1
+    for book, (table, _) in BOOKS.items():
+        for number, (kind, (_, _, expected)) in enumerate(table.items(), start=2):
+            complaint = cases[book, f"Cell {number}"]
+            if expected is None:
+                assert not complaint, f"{kind}: {complaint}"
+            else:
+                assert re.search(expected, complaint), f"{kind}: {complaint!r}"
+        assert cases[book, "rules"] == ""
+        assert "more than 0" in cases[book, "budget"]
+    assert "how it reads" in printed and "budgets" in printed
+
+
+@pytest.fixture
+def sound():
+    """A notebook that keeps every rule."""
+    cells = [new_markdown_cell("Words.", id="90-001")]
+    for count in (1, 2):
+        text = {"output_type": "execute_result", "execution_count": count}
+        text |= {"metadata": {}, "data": {"text/plain": "5"}}
+        cells.append(
+            new_code_cell("2 + 3", id=f"90-00{count + 1}", execution_count=count)
+        )
+        cells[-1].outputs = [nbformat.from_dict(text)]
+    return new_notebook(cells=cells)
+
+
+def put_output(cell, **data):
+    cell.outputs[0].data = {"text/plain": "5", **data}
+
+
+def put_error(cell):
+    error = {"output_type": "error", "ename": "E", "evalue": "", "traceback": ["at 1"]}
+    cell.outputs = [nbformat.from_dict(error)]
+
+
+def put_stderr(cell):
+    text = {"output_type": "stream", "name": "stderr", "text": "UserWarning"}
+    cell.outputs = [nbformat.from_dict(text)]
+
+
+SLASH = "/"
+RULES = {
+    "unexecuted cell": (2, lambda c: c.update(execution_count=None), "in order"),
+    "wrong order": (2, lambda c: c.update(execution_count=7), "in order"),
+    "removed alt text": (2, lambda c: put_output(c, **{"image/png": "x"}), "alt text"),
+    "HTML image": (2, lambda c: put_output(c, **{"text/html": "<img src='a'>"}), "alt"),
+    "jpeg": (2, lambda c: put_output(c, **{"image/jpeg": "x"}), "nothing compares"),
+    "address": (
+        2,
+        lambda c: put_output(c, **{"text/plain": "<f at 0x7f12ab>"}),
+        "addr",
+    ),
+    "path in output": (
+        2,
+        lambda c: put_output(c, **{"text/plain": f"'{SLASH}home/ann/a.py'"}),
+        "path of a machine",
+    ),
+    "path in source": (
+        2,
+        lambda c: c.update(source=f"open('{SLASH}tmp/a')"),
+        "machine",
+    ),
+    "this machine": (0, lambda c: c.update(source=f"see {ROOT}"), "this machine"),
+    "warning": (2, put_stderr, "stderr"),
+    "traceback": (2, put_error, "traceback"),
+    "exception": (2, put_error, "exactly if"),
+    "no exception": (
+        2,
+        lambda c: c.metadata.update(tags=["raises-exception"]),
+        "exactly",
+    ),
+    "skipped": (2, lambda c: c.metadata.update(tags=["nbval-skip"]), "mean nothing"),
+    "comment": (2, lambda c: c.update(source="# NBVAL_SKIP\n1"), "comment"),
+    "compared timing": (
+        2,
+        lambda c: c.metadata.update(tags=["timing"]),
+        "ignore-output",
+    ),
+    "empty cell": (2, lambda c: c.update(source="  "), "is empty"),
+    "no alt": (0, lambda c: c.update(source="![](../LICENSE)"), "without alt"),
+    "img no alt": (
+        0,
+        lambda c: c.update(source="<img src='../LICENSE'>"),
+        "without alt",
+    ),
+    "remote": (0, lambda c: c.update(source="![a](https://a.b/c.svg)"), "not a local"),
+    "lost": (0, lambda c: c.update(source="![a](../images/none.svg)"), "not a local"),
+    "twin ids": (2, lambda c: c.update(id="90-001"), "id of their own"),
+}
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_each_broken_rule_is_named(sound, kind):
+    folder = ROOT / "notebooks"
+    assert problems(sound, folder) == []
+    index, plant, expected = RULES[kind]
+    planted = copy.deepcopy(sound)
+    plant(planted.cells[index])
+    assert any(expected in what for what in problems(planted, folder))
+
+
+STYLE = {
+    "31 lines": (lambda n: n.cells[1].update(source="1\n" * 30 + "1"), "31 lines"),
+    "89 columns": (lambda n: n.cells[1].update(source="1" * 89), "89 columns"),
+    "three in a row": (lambda n: n.cells.append(n.cells[1]), "3 code cells"),
+    "silent": (lambda n: n.cells[1].update(outputs=[]), "50%"),
+}
+
+
+@pytest.mark.parametrize("kind", STYLE)
+def test_each_breach_of_style_is_named(sound, kind):
+    assert list(style_problems(style(sound))) == []
+    plant, expected = STYLE[kind]
+    plant(sound)
+    assert any(expected in what for what in style_problems(style(sound)))
+
+
+def test_memory_of_a_process_and_its_children_is_seen():
+    child = "import time; held = bytearray(300 * 2**20); time.sleep(2)"
+    parent = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    )
+    process = subprocess.Popen([sys.executable, "-c", parent])
+    watch = plugin.Watch(process.pid)
+    process.wait()
+    seconds, memory = watch.stop()
+    assert memory > 0.29
+    assert seconds > 2
+
+
+@pytest.mark.long
+def test_a_cell_that_hangs_is_stopped(tmp_path):
+    cells = [new_code_cell("import time\ntime.sleep(90)", execution_count=1)]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "90_hangs.ipynb")
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml")]
+    command += ["--nbval-cell-timeout=5", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=80)
+    assert "Timeout of 5 seconds exceeded" in done.stdout

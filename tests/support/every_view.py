@@ -1,0 +1,73 @@
+"""One view of each kind, as a notebook shows them. Knows nothing of browsers."""
+
+import torch
+
+from course_utils.config import DecoderConfig, StackConfig
+from course_utils.looking.recording import record
+from course_utils.looking.views import pieces
+from course_utils.looking.views.bertviz_offline import show_bertviz
+from course_utils.looking.views.explorer import show_attention
+from course_utils.looking.views.neurons import show_neurons
+from course_utils.models import DecoderLM
+
+HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
+SPANISH = ["<bos>", "la", " casa", " roja", "."]
+ENGLISH = ["the", " red", " house", " is", " here", ".", "<eos>"]
+KINDS = {
+    "explorer": 1,
+    "neurons": 1,
+    "sampling": 1,
+    "scale": 1,
+    "rotation": 1,
+    "query": 1,
+    "bertviz head": 1,
+    "bertviz model": 1,
+}
+
+
+def random_weights(heads, queries, keys):
+    scores = 3 * torch.randn(1, heads, queries, keys, dtype=torch.float64)
+    if queries == keys:
+        scores = scores.masked_fill(torch.ones(queries, keys).triu(1).bool(), -1e9)
+    return scores.softmax(-1)
+
+
+def translation():
+    """Weights of a decoder that looks at an encoder's text."""
+    torch.manual_seed(0)
+    weights = {}
+    for layer in range(LAYERS):
+        crossed = random_weights(HEADS, TARGET, SOURCE)
+        weights[f"blocks.{layer}.attention"] = random_weights(HEADS, TARGET, TARGET)
+        weights[f"blocks.{layer}.cross_attention"] = crossed
+    return weights
+
+
+def decoder_pass(count):
+    """The recording of a small decoder on `count` tokens."""
+    torch.manual_seed(0)
+    config = DecoderConfig(
+        vocab_size=60,
+        stack=StackConfig(
+            d_model=16, num_heads=HEADS, num_layers=LAYERS, d_ff=16, max_length=64
+        ),
+    )
+    model = DecoderLM(config).double().eval()
+    with torch.no_grad(), record(model) as seen:
+        model(torch.arange(4, 4 + count)[None])
+    return seen
+
+
+def show_every_kind(title="Random heads."):
+    """Each view once; the four pieces are views too."""
+    weights = translation()
+    show_attention(weights, SPANISH, ENGLISH, title=title, layer=1)
+    show_neurons(decoder_pass(TARGET), SPANISH, title="A sum of products.")
+    scores = torch.linspace(3, -3, 50, dtype=torch.float64)
+    pieces.show_sampling(scores, [f"word{i}" for i in range(50)], title="One leads.")
+    pieces.show_scale(title="Wide heads saturate.")
+    pieces.show_rotation(title="A shift is a turn.")
+    keys = {"cat": (1, 0), "dog": (0, 1), "bird": (-0.6, 0.6)}
+    pieces.show_query(keys, title="It turns.")
+    for view in ("head", "model"):
+        show_bertviz(weights, SPANISH, ENGLISH, title=title, view=view)

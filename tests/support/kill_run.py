@@ -1,0 +1,54 @@
+"""A small training run to be killed: python kill_run.py FOLDER RESULT OPTIMIZER."""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import torch
+
+from course_utils.config import DecoderConfig, StackConfig, TrainConfig
+from course_utils.models import DecoderLM
+from course_utils.training.loop import train
+
+STEPS = 24
+
+
+def make_model():
+    torch.manual_seed(7)
+    stack = StackConfig(
+        d_model=24,
+        num_heads=3,
+        num_layers=2,
+        d_ff=40,
+        max_length=16,
+        dropout=0.2,
+        positions="learned",
+    )
+    return DecoderLM(DecoderConfig(vocab_size=11, stack=stack))
+
+
+def batches(step):
+    """Sorted random ids: easy to learn something, quick to make."""
+    generator = torch.Generator().manual_seed(step)
+    ids = torch.randint(3, 11, (4, 9), generator=generator).sort(-1).values
+    return ids[:, :-1], ids[:, 1:]
+
+
+def run(folder, optimizer="adamw"):
+    """The run of these tests, resumed from whatever is in the folder."""
+    config = TrainConfig(
+        steps=STEPS,
+        learning_rate=3e-3,
+        warmup_steps=5,
+        optimizer=optimizer,
+        precision="float32",
+        checkpoint_every=2,
+    )
+    return train(make_model(), batches, config, checkpoints=folder)
+
+
+if __name__ == "__main__":
+    history = run(sys.argv[1], sys.argv[3])
+    Path(sys.argv[2]).write_text(json.dumps(history.losses))

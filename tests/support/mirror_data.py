@@ -1,0 +1,171 @@
+"""Fill a folder with what the course loads from the hub, in the hub's own layout.
+
+The content is real where a folder `shared/data` lies beside the repository, else (or
+with COURSE_DATA=worlds) it comes from the embedded worlds.
+"""
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+
+from course_utils.data import files, hub
+from course_utils.data.splits import held_out
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+STORIES = "roneneldan/TinyStories"
+TATOEBA = "sentence-transformers/parallel-sentences-tatoeba"
+OPUS = "Helsinki-NLP/opus-100"
+SENTIMENT = "stanfordnlp/sst2"
+TOKENIZER = "EleutherAI/gpt-neo-125M"
+TOKENIZER_FILES = (
+    "merges.txt",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+)
+WORLD_STORIES = {"train": 8000, "validation": 400}
+WORLD_PAIRS = {"train": 8000, "dev": 500}
+WORLD_LABELLED = {"train": 4000, "validation": 400}
+TRAIN_SHARDS = 4
+ROW_GROUP = 1000
+END = "<|endoftext|>"
+
+
+def fill_mirror(root: Path, shared: Path | None = None) -> bool:
+    """Write the repositories below `root`; returns whether their content is real.
+
+    `shared` defaults to shared/data beside the repository, if it exists and
+    COURSE_DATA is not "worlds".
+    """
+    shared = SHARED if shared is None else shared
+    real = shared.is_dir() and os.environ.get("COURSE_DATA") != "worlds"
+    texts = _real_stories(shared) if real else _world_stories()
+    _write_stories(root / "datasets" / STORIES, texts)
+    pairs = _real_pairs(shared) if real else _world_pairs()
+    _write_tatoeba(root / "datasets" / TATOEBA, pairs)
+    _write_opus(root / "datasets" / OPUS, pairs)
+    _write_sentiment(root / "datasets" / SENTIMENT)
+    folder = root / "models" / TOKENIZER
+    folder.mkdir(parents=True)
+    if real:
+        for name in TOKENIZER_FILES:
+            source = shared / "tokenizer" / "gpt-neo-125M" / name
+            (folder / name).write_bytes(source.read_bytes())
+    else:
+        _train_gpt2_files(folder, texts["train"])
+    return real
+
+
+def _real_stories(shared: Path) -> dict[str, list[str]]:
+    folder = shared / "tinystories"
+    return {
+        "train": files.read_texts(folder / "train.txt"),
+        "validation": files.read_texts(folder / "valid.txt"),
+    }
+
+
+def _world_stories() -> dict[str, list[str]]:
+    return {
+        split: hub.load_texts("stories", split, limit)
+        for split, limit in WORLD_STORIES.items()
+    }
+
+
+def _real_pairs(shared: Path) -> dict[str, list[tuple[str, str]]]:
+    pairs = files.read_pairs(shared / "en-es" / "spa.tsv")
+    random.Random(0).shuffle(pairs)
+    dev = [pair for pair in pairs if held_out(pair[0], 0.01)]
+    return {"train": [p for p in pairs if not held_out(p[0], 0.01)], "dev": dev}
+
+
+def _world_pairs() -> dict[str, list[tuple[str, str]]]:
+    train, dev = WORLD_PAIRS.values()
+    return {
+        "train": hub.load_pairs("phrases", "train", train),
+        "dev": hub.load_pairs("phrases", "test", dev),
+    }
+
+
+def _write_stories(folder: Path, texts: dict[str, list[str]]) -> None:
+    for split, shards in (("train", TRAIN_SHARDS), ("validation", 1)):
+        size = -(-len(texts[split]) // shards)
+        for shard in range(shards):
+            rows = texts[split][shard * size : (shard + 1) * size]
+            name = f"{split}-{shard:05d}-of-{shards:05d}-{shard:016x}.parquet"
+            _write_parquet(folder / "data" / name, {"text": rows})
+    card = "---\ndataset_info:\n  features:\n  - name: text\n    dtype: string\n---\n"
+    (folder / "README.md").write_text(card)
+
+
+def _write_tatoeba(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
+    for split, rows in pairs.items():
+        english, other = zip(*rows, strict=True)
+        columns = {"english": list(english), "non_english": list(other)}
+        name = f"{split}-00000-of-00001.parquet"
+        _write_parquet(folder / "en-es" / name, columns)
+    _write_card(folder, list(pairs))
+
+
+def _write_opus(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
+    for split, source in (("train", "train"), ("validation", "dev"), ("test", "dev")):
+        rows = [{"en": english, "es": other} for english, other in pairs[source][:300]]
+        name = f"{split}-00000-of-00001.parquet"
+        _write_parquet(folder / "en-es" / name, {"translation": rows})
+    _write_card(folder, ["train", "validation", "test"])
+
+
+def _write_sentiment(folder: Path) -> None:
+    """Always from the sense world: is the word in question a thing, or not?"""
+    for split, limit in WORLD_LABELLED.items():
+        kind = "train" if split == "train" else "test"
+        rows = hub.load_labelled("senses", kind, limit)
+        texts, names = zip(*rows, strict=True)
+        columns = {
+            "idx": list(range(limit)),
+            "sentence": [f"{text} " for text in texts],  # as the real ones end
+            "label": [int(name.endswith("thing")) for name in names],
+        }
+        name = f"{split}-00000-of-00001.parquet"
+        _write_parquet(folder / "data" / name, columns)
+    (folder / "README.md").write_text("---\nlicense: unknown\n---\n")
+
+
+def _write_card(folder: Path, splits: list[str]) -> None:
+    lines = ["---", "configs:", "- config_name: en-es", "  data_files:"]
+    for split in splits:
+        lines += [f"  - split: {split}", f"    path: en-es/{split}-*"]
+    (folder / "README.md").write_text("\n".join([*lines, "---", ""]))
+
+
+def _write_parquet(path: Path, columns: dict[str, list]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pyarrow.table(columns)
+    pyarrow.parquet.write_table(table, path, row_group_size=ROW_GROUP)
+
+
+def _train_gpt2_files(folder: Path, texts: list[str]) -> None:
+    """A byte-level BPE under the file names that GPT-2's tokenizer has."""
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.post_processor = processors.ByteLevel(trim_offsets=False)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=1999, initial_alphabet=alphabet, show_progress=False
+    )
+    backend.train_from_iterator(texts, trainer)
+    backend.model.save(str(folder))  # vocab.json and merges.txt
+    backend.add_special_tokens([END])
+    backend.save(str(folder / "tokenizer.json"))
+    special = {f"{role}_token": END for role in ("bos", "eos", "unk")}
+    config = special | {"tokenizer_class": "GPT2Tokenizer", "model_max_length": 2048}
+    config |= {"add_prefix_space": False, "pad_token": None}
+    (folder / "special_tokens_map.json").write_text(json.dumps(special))
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))

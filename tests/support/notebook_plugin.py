@@ -1,0 +1,264 @@
+"""pytest plugin: what nbval leaves out when it compares a re-executed notebook.
+
+Adds to nbval's strict mode: figures compared pixel by pixel, alt text compared, stderr
+never allowed, kernels in a quiet environment with a mirror of the hub and no network,
+the rules for stored notebooks, time and memory measured against budgets.
+"""
+
+import base64
+import contextlib
+import io
+import json
+import os
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+from nbval import kernel as nbval_kernel
+from nbval import plugin as nbval_plugin
+from PIL import Image
+
+from tests.support.notebook_environment import notebook_environment
+from tests.support.notebook_rules import alt_text, problems, style, touches_real_data
+
+WHOLE_RMS, TILE_RMS, TILE = 2.0, 20.0, 32  # grey levels of 255; tiles of 32 pixels
+MEMORY_BUDGET = 3.0  # GiB
+SECONDS_BUDGET = {"08": 300, "13": 300}
+OTHER_SECONDS = 120
+MEASURED = {}  # notebook -> (seconds, GiB, Style)
+SIZES = {}  # what else has a budget -> (measured, allowed)
+_started = time.perf_counter()
+_surroundings = contextlib.ExitStack()
+_environment = {}
+
+
+def patience():
+    """COURSE_PATIENCE=3 gives a slow or busy machine three times the seconds."""
+    return float(os.environ.get("COURSE_PATIENCE", "1"))
+
+
+# --- comparing ---------------------------------------------------------------------
+
+
+def pixels(png):
+    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
+    page = Image.new("RGBA", image.size, "white")
+    return np.asarray(Image.alpha_composite(page, image).convert("RGB"), dtype=float)
+
+
+def figure_difference(stored, computed):
+    """What tells two PNGs apart, in words, or None.
+
+    A changed curve moves many pixels a little way or a few pixels far: the first shows
+    in the root mean square over the figure, the second in that of its worst tile.
+    """
+    old, new = pixels(stored), pixels(computed)
+    if old.shape != new.shape:
+        return f"size {new.shape[1::-1]} instead of {old.shape[1::-1]}"
+    squares = ((old - new) ** 2).mean(axis=2)
+    high, wide = (-(-side // TILE) * TILE for side in squares.shape)
+    padded = np.zeros((high, wide))
+    padded[: squares.shape[0], : squares.shape[1]] = squares
+    tiles = padded.reshape(high // TILE, TILE, wide // TILE, TILE).mean(axis=(1, 3))
+    whole, worst = float(squares.mean() ** 0.5), float(tiles.max() ** 0.5)
+    if whole > WHOLE_RMS or worst > TILE_RMS:
+        return f"RMS {whole:.1f} over the figure, {worst:.1f} in the worst tile"
+    return None
+
+
+def figures(outputs):
+    return [out for out in outputs if "image/png" in out.get("data", {})]
+
+
+def kinds(outputs):
+    """The kinds of output, each once: what even an ignored cell must reproduce."""
+    streams = {out["name"] for out in outputs if out["output_type"] == "stream"}
+    return streams | {kind for out in outputs for kind in out.get("data", {})}
+
+
+def figure_problems(computed, stored):
+    computed, stored = figures(computed), figures(stored)
+    if len(computed) != len(stored):
+        yield f"{len(computed)} figures instead of {len(stored)}"
+    pairs = zip(computed, stored, strict=False)
+    for number, (new, old) in enumerate(pairs, start=1):
+        if what := figure_difference(
+            old["data"]["image/png"], new["data"]["image/png"]
+        ):
+            yield f"figure {number} differs: {what}"
+        if alt_text(new) != alt_text(old):
+            yield f"the alt text of figure {number} differs: {alt_text(new)!r}"
+
+
+def compare_outputs(self, test, ref, skip_compare=None):
+    """nbval's comparison of texts, then ours of figures."""
+    if not _nbval_compare(self, test, ref, skip_compare):
+        return False
+    self.comparison_traceback += figure_problems(test, ref)
+    return not self.comparison_traceback
+
+
+def run_cell(self):
+    """nbval's run of a cell, then what holds even where the output is ignored."""
+    _nbval_runtest(self)
+    outputs = nbval_plugin.coalesce_streams(self.test_outputs)
+    for output in outputs:
+        if output.get("name") == "stderr":
+            self.raise_cell_error("Cell writes to stderr", output["text"])
+    missing = kinds(self.cell.outputs) ^ kinds(outputs)
+    if missing and not self.options["check_exception"]:
+        self.raise_cell_error("Cell shows other kinds of output", str(missing))
+
+
+def execute_with_history(self, cell_input, allow_stdin=None):
+    """As a person does: `_` is the last result, a trailing `;` hides it."""
+    return self.kc.execute(
+        cell_input, store_history=True, allow_stdin=allow_stdin, stop_on_error=False
+    )
+
+
+# --- surroundings and budgets ------------------------------------------------------
+
+
+def start_kernel(**options):
+    return _nbval_start(env=_environment, **options)
+
+
+class Watch:
+    """Seconds and peak memory of a kernel and all its children, sampled."""
+
+    def __init__(self, pid):
+        self.start, self.peak = time.perf_counter(), 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._sample, args=(pid,), daemon=True)
+        self._thread.start()
+
+    def _sample(self, pid):
+        while not self._done.wait(0.2):
+            with contextlib.suppress(psutil.Error):
+                parent = psutil.Process(pid)
+                family = [parent, *parent.children(recursive=True)]
+                total = sum(process.memory_info().rss for process in family)
+                self.peak = max(self.peak, total)
+
+    def stop(self):
+        self._done.set()
+        self._thread.join()
+        return time.perf_counter() - self.start, self.peak / 2**30
+
+
+def set_up_notebook(self):
+    _nbval_setup(self)
+    self.watch = Watch(self.kernel.km.provisioner.pid)
+
+
+def tear_down_notebook(self):
+    if getattr(self, "watch", None):
+        self.watch.stop()
+    _nbval_teardown(self)
+
+
+class Rules(pytest.Item):
+    """The rules for stored notebooks, as the first item of each notebook."""
+
+    def runtest(self):
+        if found := problems(self.parent.nb, self.path.parent):
+            pytest.fail("\n".join(found), pytrace=False)
+
+    def reportinfo(self):
+        return self.path, 0, f"{self.path.name}::{self.name}"
+
+
+class Budget(Rules):
+    """Seconds and memory of the whole notebook, as the last item of each."""
+
+    def runtest(self):
+        seconds, memory = self.parent.watch.stop()
+        measured = style(self.parent.nb)
+        MEASURED[self.path.stem] = (seconds, memory, measured)
+        allowed = SECONDS_BUDGET.get(self.path.name[:2], OTHER_SECONDS) * patience()
+        if seconds > allowed:
+            pytest.fail(f"took {seconds:.0f} s, more than {allowed:.0f}", pytrace=False)
+        if memory > MEMORY_BUDGET:
+            pytest.fail(f"took {memory:.1f} GiB of {MEMORY_BUDGET}", pytrace=False)
+
+
+def collect_notebook(self):
+    cells = list(_nbval_collect(self))
+    yield Rules.from_parent(self, name="rules")
+    yield from cells
+    yield Budget.from_parent(self, name="budget")
+
+
+# --- hooks -------------------------------------------------------------------------
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--real-data-only",
+        action="store_true",
+        help="of the notebooks, only those that load data from the hub",
+    )
+
+
+def pytest_ignore_collect(collection_path, config):
+    if collection_path.suffix != ".ipynb" or not config.option.real_data_only:
+        return None
+    return not touches_real_data(json.loads(collection_path.read_text("utf-8"))) or None
+
+
+_nbval_compare = nbval_plugin.IPyNbCell.compare_outputs
+_nbval_runtest = nbval_plugin.IPyNbCell.runtest
+_nbval_collect = nbval_plugin.IPyNbFile.collect
+_nbval_setup = nbval_plugin.IPyNbFile.setup
+_nbval_teardown = nbval_plugin.IPyNbFile.teardown
+_nbval_start = nbval_kernel.start_new_kernel
+
+
+def pytest_configure(config):
+    config.option.nbval_cell_timeout *= max(1.0, patience())
+    nbval_plugin.IPyNbCell.compare_outputs = compare_outputs
+    nbval_plugin.IPyNbCell.runtest = run_cell
+    nbval_plugin.IPyNbFile.collect = collect_notebook
+    nbval_plugin.IPyNbFile.setup = set_up_notebook
+    nbval_plugin.IPyNbFile.teardown = tear_down_notebook
+    nbval_kernel.RunningKernel.execute_cell_input = execute_with_history
+    nbval_kernel.start_new_kernel = start_kernel
+
+
+def pytest_collection_finish(session):
+    parents = {item.parent for item in session.items}
+    books = [book for book in parents if isinstance(book, nbval_plugin.IPyNbFile)]
+    if books and not session.config.option.collectonly:
+        mirrored = any(touches_real_data(book.nb) for book in books)
+        surroundings = notebook_environment(mirrored)
+        _environment.update(_surroundings.enter_context(surroundings))
+
+
+def pytest_unconfigure():
+    _surroundings.close()
+
+
+def pytest_terminal_summary(terminalreporter):
+    write = terminalreporter.write_line
+    if MEASURED:
+        write("")
+        heads = "cells  lines  max  words/line  output  drawn+computed  in a row  width"
+        write(f"{'how it reads':24} {heads}  ignored")
+        for name, (_, _, s) in MEASURED.items():
+            write(
+                f"{name:24} {s.cells:5}  {s.median_lines:5.1f}  {s.max_lines:3}  "
+                f"{s.words_per_line:10.1f}  {s.with_output:6.0%}  "
+                f"{f'{s.drawn} + {s.computed}':>14}  {s.code_in_a_row:8}  "
+                f"{s.max_width:5}  {s.ignored:7}"
+            )
+        write("")
+        write(f"{'budgets':24} seconds (of)    GiB (of {MEMORY_BUDGET:.0f})")
+        for name, (seconds, memory, _) in MEASURED.items():
+            allowed = SECONDS_BUDGET.get(name[:2], OTHER_SECONDS)
+            write(f"{name:24} {seconds:7.1f} ({allowed:3})  {memory:5.2f}")
+    for name, (measured, allowed) in SIZES.items():
+        write(f"{name:24} {measured:7} ({allowed})")
+    write(f"{'the whole run':24} {time.perf_counter() - _started:7.1f} (2100)")

@@ -1,0 +1,203 @@
+"""What a stored notebook must look like, and how it reads, without running it.
+
+Knows the JSON of notebooks. Knows nothing of kernels and pytest.
+"""
+
+import re
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPARED = {  # kinds of output that the comparison really reads
+    "text/plain",
+    "text/html",
+    "text/latex",
+    "text/markdown",
+    "image/png",
+    "image/svg+xml",
+    "application/javascript",
+    "application/json",
+}
+TAGS = {"nbval-ignore-output", "raises-exception", "timing"}
+HOMES = r"(?<![\w+/=.:])/(?:home|root|Users|tmp|work|mnt|opt|private|content)/\w"
+MACHINE_PATH = re.compile(HOMES + r"|\b[A-Za-z]:\\\\?Users\\|ipykernel_\d+")
+ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
+COMMENT_MARK = re.compile(r"#\s*(PYTEST_VALIDATE|NBVAL_)")
+MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(\s*([^)\s]+)[^)]*\)")
+HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
+ATTRIBUTE = re.compile(r"""\b(alt|src)\s*=\s*("[^"]*"|'[^']*')""", re.IGNORECASE)
+REAL_DATA = re.compile(
+    r"""["'](roneneldan|Helsinki-NLP|EleutherAI|sentence-transformers|stanfordnlp)/"""
+)
+
+
+def joined(text):
+    """Notebook text, which may be stored as one string or as a list of lines."""
+    return text if isinstance(text, str) else "".join(text)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def touches_real_data(notebook):
+    """Does a code cell name a data set or tokenizer of the hub?"""
+    return any(
+        REAL_DATA.search(joined(cell["source"])) for cell in code_cells(notebook)
+    )
+
+
+def alt_text(output):
+    """The alt text of a PNG output, where JupyterLab and nbconvert look for it."""
+    metadata = output.get("metadata", {})
+    own = metadata.get("image/png", {})
+    return str(own.get("alt") or metadata.get("alt") or "").strip()
+
+
+def problems(notebook, folder):
+    """Everything wrong with a stored notebook, one sentence each."""
+    found = []
+    for count, cell in enumerate(code_cells(notebook), start=1):
+        found += [f"code cell {count} {what}" for what in _code_problems(cell, count)]
+    for index, cell in enumerate(notebook["cells"], start=1):
+        texts = [joined(cell["source"]), *_output_texts(cell)]
+        for path in (match for text in texts for match in MACHINE_PATH.findall(text)):
+            found.append(f"cell {index} holds a path of a machine: {path}")
+        if any(str(place) in text for text in texts for place in _places()):
+            found.append(f"cell {index} holds a path of this machine")
+        if cell["cell_type"] == "markdown":
+            whats = _image_problems(joined(cell["source"]), folder)
+            found += [f"cell {index} {what}" for what in whats]
+    ids = [cell.get("id") for cell in notebook["cells"]]
+    if len(set(ids)) != len(ids) or None in ids:
+        found.append("cells lack an id of their own: run `make refresh`")
+    return found
+
+
+def _places():
+    return {ROOT, Path.home(), Path(sys.prefix)} - {Path("/")}
+
+
+def _output_texts(cell):
+    for output in cell.get("outputs", []):
+        yield joined(output.get("text", ""))
+        yield joined(output.get("evalue", ""))
+        for kind, data in output.get("data", {}).items():
+            yield joined(data) if kind.startswith("text/") else ""
+
+
+def _code_problems(cell, count):
+    source, tags = joined(cell["source"]), cell["metadata"].get("tags", [])
+    if not source.strip():
+        yield "is empty"
+    if cell["execution_count"] != count:
+        yield f"was not executed in order: its count is {cell['execution_count']}"
+    if unknown := set(tags) - TAGS:
+        yield f"has tags that mean nothing here: {sorted(unknown)}"
+    if COMMENT_MARK.search(source):
+        yield "steers the comparison by a comment; use a tag"
+    if "timing" in tags and "nbval-ignore-output" not in tags:
+        yield "is tagged timing, so it must be tagged nbval-ignore-output too"
+    errors = [o for o in cell["outputs"] if o["output_type"] == "error"]
+    if bool(errors) != ("raises-exception" in tags):
+        yield "must store an exception exactly if it is tagged raises-exception"
+    if any(error.get("traceback") for error in errors):
+        yield "stores a traceback: run `make refresh`"
+    for output in cell["outputs"]:
+        yield from _output_problems(output)
+
+
+def _output_problems(output):
+    if output.get("name") == "stderr":
+        yield f"writes to stderr: {joined(output['text'])[:200]}"
+    data = output.get("data", {})
+    if strange := set(data) - COMPARED:
+        yield f"has outputs that nothing compares: {sorted(strange)}"
+    if "image/png" in data and not alt_text(output):
+        yield "shows a figure without alt text"
+    if ADDRESS.search(joined(data.get("text/plain", ""))):
+        yield "shows the address of an object"
+    for image in HTML_IMAGE.findall(joined(data.get("text/html", ""))):
+        if not _attributes(image).get("alt"):
+            yield "shows an HTML image without alt text"
+
+
+def _attributes(tag):
+    return {name.lower(): text[1:-1].strip() for name, text in ATTRIBUTE.findall(tag)}
+
+
+def _image_problems(text, folder):
+    images = [(alt.strip(), source) for alt, source in MARKDOWN_IMAGE.findall(text)]
+    for tag in HTML_IMAGE.findall(text):
+        images.append((_attributes(tag).get("alt"), _attributes(tag).get("src", "")))
+    for alt, source in images:
+        if not alt:
+            yield f"shows {source} without alt text"
+        if not (folder / source).is_file():
+            yield f"shows {source}, which is not a local file"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a notebook reads, in the numbers of the design."""
+
+    cells: int
+    median_lines: float
+    max_lines: int
+    words_per_line: float
+    with_output: float
+    drawn: int
+    computed: int
+    code_in_a_row: int
+    max_width: int
+    ignored: int
+
+
+def style(notebook):
+    """Measure how a stored notebook reads."""
+    codes = code_cells(notebook)
+    sources = [joined(cell["source"]).strip("\n").split("\n") for cell in codes]
+    lengths = [len(lines) for lines in sources] or [0]
+    prose = [
+        joined(cell["source"])
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "markdown"
+    ]
+    words = sum(len(re.sub(r"!\[.*?\)|\$.*?\$", " ", t).split()) for t in prose)
+    drawn = sum(len(MARKDOWN_IMAGE.findall(t) + HTML_IMAGE.findall(t)) for t in prose)
+    pictures = {"image/png", "image/svg+xml"}
+    computed = [
+        o for c in codes for o in c["outputs"] if pictures & set(o.get("data", ()))
+    ]
+    run = longest = 0
+    for cell in notebook["cells"]:
+        run = run + 1 if cell["cell_type"] == "code" else 0
+        longest = max(longest, run)
+    return Style(
+        cells=len(notebook["cells"]),
+        median_lines=statistics.median(lengths),
+        max_lines=max(lengths),
+        words_per_line=words / max(1, sum(lengths)),
+        with_output=sum(bool(c["outputs"]) for c in codes) / max(1, len(codes)),
+        drawn=drawn,
+        computed=len(computed),
+        code_in_a_row=longest,
+        max_width=max((len(line) for lines in sources for line in lines), default=0),
+        ignored=sum(
+            "nbval-ignore-output" in c["metadata"].get("tags", []) for c in codes
+        ),
+    )
+
+
+def style_problems(measured):
+    """The hard ones among the numbers of the design, one sentence each."""
+    if measured.max_lines > 30:
+        yield f"a code cell has {measured.max_lines} lines, more than 30"
+    if measured.max_width > 88:
+        yield f"a line of code is {measured.max_width} columns wide, more than 88"
+    if measured.code_in_a_row > 2:
+        yield f"{measured.code_in_a_row} code cells stand in a row, more than 2"
+    if measured.with_output < 0.7:
+        yield f"only {measured.with_output:.0%} of code cells show something, not 70 %"

@@ -1,0 +1,453 @@
+"""Batches hold every token once, in the right place, as a function of (seed, step)."""
+
+import hashlib
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from course_utils.data.batches import (
+    PackedBatches,
+    RowBatches,
+    labelled_batches,
+    packed_batches,
+    padded_batches,
+    pair_batches,
+)
+from course_utils.shapes import IGNORED
+from tests.support.plain_python import answers_of
+
+SPECIAL = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
+BATCH, LENGTH, SEED = 3, 5, 7
+NUM_TEXTS = 23
+# Every token of the data is another number, so that any mix-up shows.
+TEXTS = [
+    [1000 * text + place for place in range(1, 2 + text % 11)]
+    for text in range(1, NUM_TEXTS + 1)
+]
+PAIRS = [(text, [token + 500 for token in text[::-1]]) for text in TEXTS]
+LABELLED = [(text, len(text) - 1, index) for index, text in enumerate(TEXTS)]
+STREAM = [SPECIAL.eos_id, *(t for text in TEXTS for t in [*text, SPECIAL.eos_id])]
+
+
+def packed(seed=SEED, length=LENGTH):
+    return packed_batches(
+        TEXTS, batch_size=BATCH, length=length, special=SPECIAL, seed=seed
+    )
+
+
+def padded(seed=SEED):
+    return padded_batches(TEXTS, batch_size=BATCH, special=SPECIAL, seed=seed)
+
+
+def pairs(seed=SEED):
+    return pair_batches(PAIRS, batch_size=BATCH, special=SPECIAL, seed=seed)
+
+
+def labelled(seed=SEED):
+    return labelled_batches(LABELLED, batch_size=BATCH, special=SPECIAL, seed=seed)
+
+
+MAKERS = [packed, padded, pairs, labelled]
+
+
+def equal(left, right):
+    return all(torch.equal(one, other) for one, other in zip(left, right, strict=True))
+
+
+def content(row, *fillers):
+    return tuple(token for token in row.tolist() if token not in fillers)
+
+
+# --- the order -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_batch_depends_on_seed_and_step_alone(make):
+    one, other = make(), make()
+    steps = range(2 * one.steps_per_epoch)
+    forward = [one(step) for step in steps]
+    backward = [other(step) for step in reversed(steps)][::-1]
+    assert all(equal(a, b) for a, b in zip(forward, backward, strict=True))
+    assert not all(equal(make(SEED + 1)(step), forward[step]) for step in steps)
+    second_epoch = forward[one.steps_per_epoch :]
+    assert not all(equal(a, b) for a, b in zip(forward, second_epoch, strict=False))
+
+
+# Of the first hundred steps, made before the functions took their arguments by name:
+# the stored outputs of the notebooks depend on this order.
+FROZEN = {
+    packed: "a7887780333b75bf",
+    padded: "d7cf2b524e991114",
+    pairs: "2ce9adc2d1a11a4f",
+    labelled: "9fba6d3786f53a8e",
+}
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_order_never_changes(make):
+    batches = make()
+    text = repr([[part.tolist() for part in batches(step)] for step in range(100)])
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == FROZEN[make]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_an_epoch_is_drawn_once_and_not_at_every_step(make, monkeypatch):
+    """Bug B13: each step drew the order of its whole epoch again."""
+    draws = []
+    default_rng = np.random.default_rng
+
+    def counted(seed):
+        draws.append(seed)
+        return default_rng(seed)
+
+    monkeypatch.setattr(np.random, "default_rng", counted)
+    batches = make()
+    epochs = 3
+    for step in range(epochs * batches.steps_per_epoch):
+        batches(step)
+    assert draws == [[SEED, epoch] for epoch in range(epochs)]
+    batches(0)  # an epoch that has passed is drawn again, and is the same
+    assert equal(batches(0), make()(0))
+    assert draws[epochs:] == [[SEED, 0]] * 2
+
+
+def test_integers_of_numpy_count_as_integers():
+    program = """
+import numpy as np
+from types import SimpleNamespace
+from course_utils.data.batches import packed_batches, padded_batches
+special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
+rows = [[5, 6, 7], [8, 9], [10, 11], [12]]
+for make, more in (packed_batches, {"length": 2}), (padded_batches, {"max_length": 9}):
+    for kind in (int, np.int64, np.uint8):
+        sizes = {name: kind(size) for name, size in more.items()}
+        ids = [[kind(token) for token in row] for row in rows]
+        known = SimpleNamespace(**{k: kind(v) for k, v in vars(special).items()})
+        batches = make(ids, batch_size=kind(2), special=known, seed=kind(3), **sizes)
+        found = [[part.tolist() for part in batches(kind(step))] for step in range(9)]
+        answers[f"{make.__name__} {kind.__name__}"] = found
+"""
+    answers = answers_of(program)
+    assert len(answers) == 6
+    for name, found in answers.items():
+        assert found == answers[f"{name.split()[0]} int"]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_batches_are_int64(make):
+    assert {tensor.dtype for tensor in make()(0)} == {torch.int64}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: packed_batches(TEXTS, BATCH, LENGTH, SPECIAL),
+        lambda: padded_batches(TEXTS, BATCH, SPECIAL),
+        lambda: pair_batches(PAIRS, BATCH, SPECIAL),
+        lambda: labelled_batches(LABELLED, BATCH, SPECIAL),
+        lambda: PackedBatches(torch.tensor(STREAM), BATCH, LENGTH),
+        lambda: RowBatches([3, 4], 1, list),
+    ],
+)
+def test_all_arguments_after_the_first_are_given_by_name(call):
+    with pytest.raises(TypeError):
+        call()
+
+
+# --- packed --------------------------------------------------------------------------
+
+
+def test_packed_labels_are_the_next_tokens_of_the_stream():
+    batches = packed()
+    for step in range(3 * batches.steps_per_epoch):
+        inputs, labels = batches(step)
+        assert inputs.shape == labels.shape == (BATCH, LENGTH)
+        for row_in, row_out in zip(inputs.tolist(), labels.tolist(), strict=True):
+            window = [*row_in, row_out[-1]]
+            assert row_in[1:] == row_out[:-1]
+            assert any(
+                STREAM[start : start + LENGTH + 1] == window
+                for start in range(len(STREAM))
+            )
+
+
+def test_packed_epoch_labels_no_place_twice_and_nearly_all():
+    batches = packed()
+    for epoch in range(4):
+        seen = Counter()
+        for place in range(batches.steps_per_epoch):
+            _, labels = batches(epoch * batches.steps_per_epoch + place)
+            seen.update(token for token in labels.flatten().tolist() if token > 2)
+        assert set(seen.values()) == {1}
+        left_out = len(STREAM) - batches.steps_per_epoch * BATCH * LENGTH
+        assert left_out <= (BATCH + 1) * LENGTH
+
+
+def test_packed_epochs_cut_at_other_places():
+    batches = packed()
+    firsts = {
+        batches(epoch * batches.steps_per_epoch)[0][0, 0].item() for epoch in range(9)
+    }
+    assert len(firsts) > 3
+
+
+@pytest.mark.parametrize("length", [1, 2, LENGTH, 11, 30])
+def test_packed_reads_everything_once_in_order(length):
+    labels = [label for _, out in packed(length=length) for label in out.flatten()]
+    assert [label.item() for label in labels] == STREAM[1:]
+    inputs = [token for some, _ in packed(length=length) for token in some.flatten()]
+    assert [token.item() for token in inputs] == STREAM[:-1]
+
+
+def test_the_shortest_stream_that_is_accepted_makes_a_batch_in_every_epoch():
+    needed = (BATCH + 1) * LENGTH
+    arguments = {"batch_size": BATCH, "length": LENGTH}
+    batches = PackedBatches(torch.arange(needed), **arguments)
+    for step in range(50):
+        inputs, _ = batches(step)
+        assert inputs.shape == (BATCH, LENGTH)
+    with pytest.raises(
+        ValueError, match=f"stream must .* {needed} .* got {needed - 1}"
+    ):
+        PackedBatches(torch.arange(needed - 1), **arguments)
+
+
+# --- rows ----------------------------------------------------------------------------
+
+
+def test_padded_rows_run_from_bos_to_eos():
+    batches = padded()
+    for step in range(batches.steps_per_epoch):
+        inputs, labels = batches(step)
+        assert inputs.shape == labels.shape
+        for row_in, row_out in zip(inputs, labels, strict=True):
+            text = content(row_in, SPECIAL.pad_id, SPECIAL.bos_id)
+            assert list(text) in TEXTS
+            assert content(row_in, SPECIAL.pad_id) == (SPECIAL.bos_id, *text)
+            assert content(row_out, IGNORED) == (*text, SPECIAL.eos_id)
+            padding = row_in == SPECIAL.pad_id
+            assert torch.equal(padding, row_out == IGNORED)
+            assert not padding[: len(text) + 1].any()  # padding comes last
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 5])
+def test_padded_epoch_holds_no_text_twice(epoch):
+    batches = padded()
+    rows = [
+        content(row, SPECIAL.pad_id)
+        for place in range(batches.steps_per_epoch)
+        for row in batches(epoch * batches.steps_per_epoch + place)[0]
+    ]
+    assert len(rows) == len(set(rows)) == NUM_TEXTS // BATCH * BATCH
+
+
+def test_every_text_comes_in_some_epoch():
+    batches = padded()
+    steps = range(8 * batches.steps_per_epoch)
+    rows = {content(row, 0, 1) for step in steps for row in batches(step)[0]}
+    assert rows == {tuple(text) for text in TEXTS}
+
+
+def test_iterating_gives_every_text_once_in_order():
+    rows = [content(row, 0, 1) for inputs, _ in padded() for row in inputs]
+    assert rows == [tuple(text) for text in TEXTS]
+    sources = [content(row, 0) for source, _, _ in pairs() for row in source]
+    assert sources == [tuple(source) for source, _ in PAIRS]
+    numbers = [number for _, _, part in labelled() for number in part.tolist()]
+    assert numbers == [*range(NUM_TEXTS)]
+
+
+def test_pairs_stay_together_and_are_shifted():
+    batches = pairs()
+    for step in range(2 * batches.steps_per_epoch):
+        for source, target_in, labels in zip(*batches(step), strict=True):
+            source = list(content(source, SPECIAL.pad_id))
+            target = dict(zip(map(tuple, TEXTS), (t for _, t in PAIRS), strict=True))
+            expected = target[tuple(source)]
+            assert content(target_in, SPECIAL.pad_id) == (SPECIAL.bos_id, *expected)
+            assert content(labels, IGNORED) == (*expected, SPECIAL.eos_id)
+
+
+def test_labels_and_positions_stay_with_their_text():
+    batches = labelled()
+    dealt = []
+    for step in range(batches.steps_per_epoch):
+        ids, positions, labels = batches(step)
+        for row, position, label in zip(ids, positions, labels, strict=True):
+            text, place, _ = LABELLED[label]
+            assert content(row, SPECIAL.pad_id) == tuple(text)
+            assert position == place
+        dealt += labels.tolist()
+    assert len(dealt) == len({*dealt}) == NUM_TEXTS // BATCH * BATCH
+
+
+def test_labelled_rows_may_have_no_position_and_need_no_other_special_token():
+    rows = [(ids, label) for ids, _, label in LABELLED]
+    special = SimpleNamespace(pad_id=0)
+    batches = labelled_batches(rows, batch_size=BATCH, special=special)
+    ids, labels = batches.rows(range(NUM_TEXTS))
+    assert [list(content(row, 0)) for row in ids] == TEXTS
+    assert labels.tolist() == [*range(NUM_TEXTS)]
+
+
+def test_rows_of_a_batch_have_similar_lengths():
+    texts = [[5] * (1 + place % 40) for place in range(40 * 16)]
+    batches = padded_batches(texts, batch_size=16, special=SPECIAL, seed=SEED)
+    steps = range(batches.steps_per_epoch)
+    share = [(batches(step)[1] == IGNORED).float().mean() for step in steps]
+    assert sum(share) / len(share) < 0.05
+    widths = [batches(step)[0].shape[1] for step in steps]
+    assert widths != sorted(widths)  # and yet short ones do not come first
+
+
+def test_the_loss_leaves_padding_out():
+    inputs, labels = padded()(0)
+    assert (labels == IGNORED).any()
+    logits = torch.zeros(*labels.shape, 30_000)
+    logits[inputs == SPECIAL.pad_id] = torch.randn(30_000)
+    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+    assert loss.item() == pytest.approx(torch.tensor(30_000.0).log().item(), rel=1e-5)
+
+
+def test_chosen_rows_come_in_the_order_of_the_indices():
+    inputs, _ = padded().rows([7, 2, 7])
+    assert [list(content(row, 0, 1)) for row in inputs] == [
+        TEXTS[index] for index in (7, 2, 7)
+    ]
+
+
+def test_any_batch_is_made_by_a_function_of_the_row_indices():
+    asked = []
+
+    def batch(indices):
+        asked.append(list(indices))
+        return (torch.tensor(asked[-1]),)
+
+    lengths = [4, 9, 1, 7, 3]
+    batches = RowBatches(lengths, batch_size=2, rows=batch)
+    assert [batches(step)[0].tolist() for step in range(9)] == asked
+    assert batches.rows([4, 0])[0].tolist() == [4, 0]
+    assert [part.tolist() for (part,) in batches] == [[0, 1], [2, 3], [4]]
+
+
+def test_rows_may_be_tensors_or_arrays():
+    for kind in (torch.tensor, np.array):
+        batches = padded_batches(
+            [kind(text) for text in TEXTS], batch_size=BATCH, special=SPECIAL, seed=SEED
+        )
+        assert equal(batches(3), padded()(3))
+
+
+def test_a_text_that_just_fits_is_taken():
+    longest = max(len(text) for text in TEXTS)
+    arguments = {"batch_size": 2, "special": SPECIAL}
+    assert padded_batches(TEXTS, max_length=longest + 1, **arguments)
+    assert pair_batches(PAIRS, max_length=longest + 1, **arguments)
+    assert labelled_batches(LABELLED, max_length=longest, **arguments)
+    for make, rows, most in (
+        (padded_batches, TEXTS, longest),
+        (pair_batches, PAIRS, longest),
+        (labelled_batches, LABELLED, longest - 1),
+    ):
+        with pytest.raises(ValueError, match=f"more than max_length={most}"):
+            make(rows, max_length=most, **arguments)
+
+
+# --- wrong arguments (most of them: tests/unit/refusals/data.py) ---------------------
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda special: padded_batches([[0, 5]], **special),
+            r"rows\[0\] holds pad_id",
+        ),
+        (lambda special: padded_batches([[5], []], **special), r"rows\[1\] is empty"),
+        (lambda special: pair_batches([([5], [])], **special), r"pairs\[0\]\[1\] is"),
+        (lambda special: labelled_batches([([5], 1, 0)], **special), "position rows"),
+        (
+            lambda special: labelled_batches([([5], 0, 1), ([5], 1)], **special),
+            r"rows\[1\] must be \(ids, position, label\)",
+        ),
+        (
+            lambda special: padded_batches(TEXTS, **{**special, "batch_size": 24}),
+            "batch_size=24 exceeds the number of rows, 23",
+        ),
+    ],
+)
+def test_nonsense_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call({"batch_size": 1, "special": SPECIAL})
+
+
+def test_padding_with_the_end_token_is_refused():
+    special = SimpleNamespace(pad_id=2, bos_id=1, eos_id=2)
+    with pytest.raises(ValueError, match="pad_id and eos_id are both 2"):
+        padded_batches(TEXTS, batch_size=2, special=special)
+
+
+WRONG_IDS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.floats(),
+    st.text(),
+    st.integers(max_value=-1),
+    st.integers(min_value=2**63),
+    st.lists(st.integers(3, 9)),
+)
+MIXED = st.tuples(st.lists(st.integers(3, 9)), WRONG_IDS, st.lists(st.integers(3, 9)))
+
+
+def plain(function):
+    """The function without the annotations that the test suite executes."""
+    return function.__wrapped__
+
+
+@settings(max_examples=60, deadline=None)
+@given(MIXED.map(lambda parts: [*parts[0], parts[1], *parts[2]]), st.data())
+def test_no_row_with_a_wrong_id_is_accepted(row, data):
+    good = [[5, 6], [7], [8, 9, 10]]
+    place = data.draw(st.integers(0, len(good)))
+    rows = [*good[:place], row, *good[place:]]
+    arguments = {"batch_size": 1, "special": SPECIAL}
+    name = rf"rows\[{place}\]"
+    with pytest.raises((TypeError, ValueError), match=name):
+        plain(packed_batches)(rows, length=2, **arguments)
+    with pytest.raises((TypeError, ValueError), match=name):
+        plain(padded_batches)(rows, **arguments)
+    with pytest.raises((TypeError, ValueError), match=name):
+        plain(labelled_batches)([(ids, 0) for ids in rows], **arguments)
+    with pytest.raises((TypeError, ValueError), match=rf"pairs\[{place}\]\[1\]"):
+        plain(pair_batches)([([5], ids) for ids in rows], **arguments)
+
+
+NO_SIZE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.floats(),
+    st.text(max_size=3),
+    st.integers(max_value=0),
+    st.lists(st.integers(), max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["batch_size", "length", "max_length"]), NO_SIZE)
+def test_no_wrong_size_is_accepted(name, size):
+    arguments = {"batch_size": 1, "special": SPECIAL, name: size}
+    make, rows = padded_batches, TEXTS
+    if name == "length":
+        make = packed_batches
+    elif name == "batch_size":
+        make, rows = pair_batches, PAIRS
+    if name == "max_length" and size is None:
+        return  # no limit
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be an integer"):
+        plain(make)(rows, **arguments)

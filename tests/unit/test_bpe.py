@@ -1,0 +1,202 @@
+"""Our byte-pair encoding is the library's, merge by merge, and loses no byte."""
+
+import json
+import random
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
+
+from course_utils.data.worlds.stories import story
+from course_utils.text import bpe
+from course_utils.text.tokenizer import BYTE_OF, train_bpe
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "tinystories" / "train.txt"
+LANGUAGES = {
+    "English": "The cat lay by the stove. It's 2024, isn't it?\n\n  The end.  ",
+    "Vietnamese": "Con mèo nằm bên bếp lò. Mẹ đặt bát canh lên bàn, rồi ngồi vào bàn.",
+    "Russian": "Кошка лежала у печки, потому что устала. Дети сели за стол.",
+    "emoji": "🐱🔥😴 🌧🏠 👧👦🏃🏡 👩‍🍳❤️ 🙂🙂🙂 🙂🙂",
+    "story": story(0).text,
+}
+ALPHABETS = [
+    "a",
+    "ab",
+    "aab ",
+    "abcdefgh ",
+    "aàbñ я🙂 ",
+    "xyz \n'12",
+    "ăâđêô ơư",
+    "01 s't",
+]
+MODEL = bpe.train(LANGUAGES.values(), 500)
+
+
+def library_merges(tokenizer, folder):
+    tokenizer.save(folder / "saved.json")
+    saved = json.loads((folder / "saved.json").read_text("utf-8"))
+    model = saved["tokenizer"]["model"]
+    return [tuple(model["vocab"][piece] for piece in pair) for pair in model["merges"]]
+
+
+def assert_twins(texts, vocab_size, folder, unseen=()):
+    ours, library = bpe.train(texts, vocab_size), train_bpe(texts, vocab_size)
+    assert list(ours.made) == library_merges(library, folder)
+    assert ours.vocab_size == library.vocab_size
+    for text in [*texts, *unseen]:
+        assert ours.encode(text) == library.encode(text)
+    return ours
+
+
+def test_ids_are_numbered_as_in_the_library():
+    library = train_bpe(["a"], 260)
+    assert tuple(library.tokens([0, 1, 2, 3])) == bpe.SPECIAL
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet(), key=ord)
+    assert sorted(BYTE_OF, key=ord) == alphabet
+    assert list(BYTE_OF.values()) == bpe.BYTES
+    for place, byte in enumerate(bpe.BYTES):
+        letter = next(key for key, value in BYTE_OF.items() if value == byte)
+        assert library._backend.id_to_token(len(bpe.SPECIAL) + place) == letter
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("vocab_size", [260, 275, 400])
+def test_merges_equal_the_library_in_each_language(language, vocab_size, tmp_path):
+    unseen = LANGUAGES.values()
+    assert_twins([LANGUAGES[language]], vocab_size, tmp_path, unseen)
+
+
+def test_ties_and_overlaps_equal_the_library(tmp_path):
+    for seed in range(80):
+        chance = random.Random(seed)
+        alphabet = chance.choice(ALPHABETS)
+        texts = [
+            "".join(chance.choices(alphabet, k=chance.randrange(1, 200)))
+            for _ in range(chance.randrange(1, 6))
+        ]
+        unseen = ["".join(chance.choices(alphabet + "ab zя", k=50))]
+        assert_twins(texts, 260 + chance.randrange(60), tmp_path, unseen)
+
+
+def test_text_is_cut_as_in_the_library():
+    library = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    every = [chr(c) for c in range(0x110000)]
+    every = [c for c in every if unicodedata.category(c) not in ("Cs", "Cn")]
+    spaces = [c for c in every if c.isspace()]
+    for character in spaces + random.Random(0).sample(every, 2000):
+        for text in (f"a {character} b", f" {character * 2}1", f"it's  {character}"):
+            pieces = [piece for piece, _ in library.pre_tokenize_str(text)]
+            pieces = [bytes(BYTE_OF[c] for c in piece) for piece in pieces]
+            assert bpe.cut(text) == pieces
+
+
+def test_any_bytes_come_back():
+    for seed in range(300):
+        chance = random.Random(seed)
+        noise = chance.randbytes(chance.randrange(80))
+        ids = MODEL.encode(noise)
+        assert MODEL.decode_bytes(ids) == noise
+        assert all(len(bpe.SPECIAL) <= id < MODEL.vocab_size for id in ids)
+
+
+def test_any_text_comes_back():
+    for seed in range(100):
+        chance = random.Random(seed)
+        codes = [chance.randrange(0xD800) for _ in range(20)]
+        text = "".join(map(chr, codes)) + chance.choice(list(LANGUAGES.values()))
+        assert MODEL.decode(MODEL.encode(text)) == text
+
+
+def test_overlapping_pairs_are_joined_from_the_left():
+    assert bpe.join([7, 7, 7], (7, 7), 9) == [9, 7]
+    assert bpe.join([7, 7, 7, 7, 5], (7, 7), 9) == [9, 9, 5]
+    assert bpe.join([], (7, 7), 9) == []
+
+
+def test_the_first_merges_are_the_smaller_tokenizer():
+    small = bpe.train(LANGUAGES.values(), 300)
+    assert list(MODEL.made)[:40] == list(small.made)
+    assert bpe.BytePairs(list(MODEL.made)[:40]).pieces == small.pieces
+
+
+def test_no_two_ids_are_the_same_bytes():
+    for seed in range(40):
+        texts = ["".join(random.Random(seed).choices("aab", k=300))]
+        pieces = bpe.train(texts, 340).pieces[len(bpe.SPECIAL) :]
+        assert len(set(pieces)) == len(pieces)
+
+
+def test_special_tokens_are_no_text():
+    ids = MODEL.encode("<eos>")
+    assert 2 not in ids
+    assert MODEL.decode([1, *ids, 2]) == "<eos>"
+    assert bpe.train(["a"], 258, special=("<end>", "<pad>")).byte_ids[33] == 2
+
+
+def test_half_a_character_becomes_a_replacement_character():
+    assert MODEL.decode(MODEL.encode("bàn".encode()[:2])) == "b\ufffd"
+
+
+def test_training_ends_when_no_pair_is_left():
+    assert bpe.train(["abc abc"], 9999).pieces[260:] == [b"ab", b"abc", b" abc"]
+    assert bpe.train([], 300).vocab_size == 260
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: bpe.train(["a"], 259),
+            ValueError,
+            "vocab_size must be an integer >= 260, got 259",
+        ),
+        (lambda: bpe.train("text", 300), TypeError, "texts"),
+        (lambda: bpe.cut(7), TypeError, "text"),
+        (lambda: MODEL.decode([-1]), ValueError, r"ids\[0\] must be .* got -1"),
+        (lambda: MODEL.decode([500]), ValueError, "vocab_size=500.*, got 500"),
+        (lambda: bpe.BytePairs([(4, 260)]), ValueError, "must be a new pair"),
+        (lambda: bpe.BytePairs([(4, 5), (4, 5)]), ValueError, "must be a new pair"),
+        (lambda: bpe.BytePairs([(2, 5)]), ValueError, r"ids in \[4, vocab_size=260"),
+        (lambda: MODEL.encode("a\udc80"), ValueError, "text must be valid Unicode"),
+    ],
+)
+def test_nonsense_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(
+        st.none(),
+        st.integers(),
+        st.text(),
+        st.lists(st.integers(4, 259), max_size=1),
+        st.lists(st.integers(4, 259), min_size=3, max_size=4),
+        st.tuples(st.integers(max_value=3), st.integers(4, 259)),
+        st.tuples(st.integers(4, 259), st.integers(min_value=260)),
+        st.tuples(st.floats(), st.integers(4, 259)),
+        st.tuples(st.integers(4, 259), st.booleans()),
+        st.tuples(st.text(), st.text()),
+    )
+)
+def test_what_is_no_pair_of_ids_is_never_merged(pair):
+    """Of a triple, the third id was dropped."""
+    add = bpe.BytePairs.add.__wrapped__  # without the annotations that tests execute
+    with pytest.raises((TypeError, ValueError), match=r"^pair"):
+        add(bpe.BytePairs(), pair)
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="no real stories beside this folder")
+def test_real_stories_within_a_minute(tmp_path, record_budget):
+    texts = REAL.read_text("utf-8").split("<|endoftext|>")
+    started = time.process_time()
+    ours = bpe.train(texts, 2048)
+    record_budget("BPE of 11 MB, CPU seconds", time.process_time() - started, 60)
+    library = train_bpe(texts, 2048)
+    assert list(ours.made) == library_merges(library, tmp_path)
+    assert ours.encode(texts[0]) == library.encode(texts[0])

@@ -1,0 +1,323 @@
+"""Whole models: equal to transformers' LLaMA, and to themselves in other orders."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from course_utils.config import (
+    DecoderConfig,
+    EncoderDecoderConfig,
+    LlamaConfig,
+    StackConfig,
+)
+from course_utils.looking.diagnostics import leaks_future
+from course_utils.looking.recording import record
+from course_utils.masks import causal_mask, padding_mask
+from course_utils.models import DecoderLM, Encoder, EncoderDecoder, LlamaLM
+from course_utils.positions import rotary_table, sinusoidal_positions
+from tests.support.twins import llama_twin
+
+VOCAB, BATCH, LENGTH = 31, 2, 9
+STACK = StackConfig(d_model=24, num_heads=4, num_layers=3, d_ff=40, max_length=16)
+
+
+def decoders():
+    gpt = StackConfig(
+        d_model=24,
+        num_heads=4,
+        num_layers=3,
+        d_ff=40,
+        max_length=16,
+        activation="gelu",
+        positions="learned",
+    )
+    return {
+        "gpt": DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=gpt)),
+        "gpt-untied": DecoderLM(
+            DecoderConfig(vocab_size=VOCAB, stack=STACK, tied=False)
+        ),
+        "llama": LlamaLM(
+            LlamaConfig(
+                vocab_size=VOCAB,
+                d_model=24,
+                num_heads=4,
+                num_kv_heads=2,
+                num_layers=3,
+                d_ff=40,
+                max_length=16,
+            )
+        ),
+        "llama-untied": LlamaLM(
+            LlamaConfig(
+                vocab_size=VOCAB,
+                d_model=24,
+                num_heads=4,
+                num_kv_heads=1,
+                num_layers=2,
+                d_ff=40,
+                max_length=16,
+                tied=False,
+            )
+        ),
+    }
+
+
+@pytest.fixture(params=decoders())
+def decoder(request):
+    torch.manual_seed(0)
+    return decoders()[request.param].double().eval()
+
+
+def some_ids(low=0):
+    return torch.randint(low, VOCAB, (BATCH, LENGTH))
+
+
+@pytest.mark.parametrize("num_kv_heads", [1, 2, 4])
+@pytest.mark.parametrize("tied", [True, False])
+def test_llama_equals_transformers_forward_and_gradients(num_kv_heads, tied):
+    torch.manual_seed(num_kv_heads)
+    config = LlamaConfig(
+        vocab_size=VOCAB,
+        d_model=24,
+        num_heads=4,
+        num_kv_heads=num_kv_heads,
+        num_layers=2,
+        d_ff=40,
+        max_length=16,
+        rope_base=500.0,
+        norm_eps=1e-3,
+        tied=tied,
+    )
+    ours = LlamaLM(config).eval()
+    for weight in ours.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    theirs = llama_twin(ours)
+    ids = some_ids(1)  # id 0 is their padding, which they train no embedding for
+    logits, expected = ours(ids), theirs(ids).logits
+    torch.testing.assert_close(logits, expected, atol=3e-5, rtol=1e-4)
+    probe = torch.randn_like(expected)
+    (logits * probe).sum().backward()
+    (expected * probe).sum().backward()
+    pairs = [
+        (ours.tokens.weight, theirs.model.embed_tokens.weight),
+        (
+            ours.blocks[0].attention.to_keys.weight,
+            theirs.model.layers[0].self_attn.k_proj.weight,
+        ),
+        (
+            ours.blocks[1].feedforward.gate.weight,
+            theirs.model.layers[1].mlp.gate_proj.weight,
+        ),
+    ]
+    for mine, other in pairs:
+        torch.testing.assert_close(mine.grad, other.grad, atol=1e-3, rtol=1e-3)
+
+
+def test_all_at_once_equals_step_by_step(decoder):
+    ids = some_ids()
+    at_once = decoder(ids)
+    for stop in range(1, LENGTH + 1):
+        step = decoder(ids[:, :stop])[:, -1]
+        torch.testing.assert_close(step, at_once[:, stop - 1])
+
+
+@pytest.mark.parametrize("pieces", [[1] * LENGTH, [4, 1, 3, 1], [LENGTH]])
+def test_cached_equals_uncached(decoder, pieces):
+    ids, cache = some_ids(), decoder.new_cache()
+    logits = [decoder(part, cache=cache) for part in ids.split(pieces, dim=1)]
+    torch.testing.assert_close(torch.cat(logits, 1), decoder(ids))
+    assert cache.length == LENGTH
+
+
+def test_a_mask_only_ever_restricts(decoder):
+    """Before, a padding mask handed to a decoder switched causality off."""
+    ids = some_ids()
+    everything = torch.ones(LENGTH, LENGTH, dtype=torch.bool)
+    torch.testing.assert_close(decoder(ids, everything), decoder(ids))
+    causal = causal_mask(LENGTH)
+    torch.testing.assert_close(decoder(ids, causal), decoder(ids))
+    padded = ids.clone()
+    padded[0, -2:] = 0
+    for mask in (everything, padding_mask(padded, 0), causal.tril(-1) | everything):
+        assert not leaks_future(lambda x, m=mask: decoder(x, m), ids, VOCAB)
+    without_first = everything.clone()
+    without_first[1:, 0] = False
+    changed = ids.clone()
+    changed[:, 0] = (changed[:, 0] + 1) % VOCAB
+    last = decoder(ids, without_first)[:, -1]
+    torch.testing.assert_close(decoder(changed, without_first)[:, -1], last)
+    assert not torch.allclose(decoder(changed)[:, -1], decoder(ids)[:, -1])
+
+
+def test_who_wants_no_causality_says_so(decoder):
+    ids = some_ids()
+    assert leaks_future(lambda x: decoder(x, causal=False), ids, VOCAB)
+    causal = decoder(ids, causal_mask(LENGTH), causal=False)
+    torch.testing.assert_close(causal, decoder(ids))
+
+
+def test_a_mask_restricts_with_a_cache_too(decoder):
+    ids, cache = some_ids(), decoder.new_cache()
+    mask = torch.rand(BATCH, 1, LENGTH, LENGTH) < 0.6
+    at_once = decoder(ids, mask)
+    first = decoder(ids[:, :4], mask[:, :, :4, :4], cache)
+    rest = decoder(ids[:, 4:], mask[:, :, 4:], cache)
+    torch.testing.assert_close(torch.cat([first, rest], 1), at_once)
+
+
+def test_purely_causal_attention_says_so_to_the_kernel(decoder, monkeypatch):
+    """A mask tensor would keep CUDA from its flash kernel."""
+    asked, kernel = [], F.scaled_dot_product_attention
+
+    def heard(queries, keys, values, mask=None, **options):
+        asked.append((mask, options.get("is_causal", False)))
+        return kernel(queries, keys, values, mask, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", heard)
+    ids, cache = some_ids(), decoder.new_cache()
+    decoder(ids)
+    assert asked and all(mask is None and causal for mask, causal in asked)
+    asked.clear()
+    decoder(ids[:, :5], cache=cache)
+    decoder(ids[:, 5:6], cache=cache)  # a single query may look at every key
+    assert all(mask is None for mask, _ in asked)
+
+
+@pytest.mark.parametrize("low", [torch.bfloat16, torch.float16])
+def test_tables_of_positions_are_not_rounded_twice(low):
+    """A model cast to 16 bits and back computed with rounded tables before."""
+    ids = some_ids()
+    for model in [*decoders().values(), Encoder(VOCAB, STACK)]:
+        model.eval()
+        reference = copy.deepcopy(model)
+        model.to(low).float()
+        for table, exact in zip(model.buffers(), reference.buffers(), strict=True):
+            assert table.dtype == torch.float32 and torch.equal(table, exact)
+        reference.load_state_dict(model.state_dict())  # their weights were rounded
+        assert torch.equal(model(ids), reference(ids))
+    narrow = LlamaLM(LlamaConfig(vocab_size=VOCAB, d_model=24, num_heads=4)).to(low)
+    assert narrow.rotary.cos.dtype == low
+    assert narrow.double().rotary.cos.dtype == torch.float64
+    exact, _ = rotary_table(256, 6, dtype=torch.float64)
+    assert torch.equal(narrow.rotary.cos, exact)
+
+
+def test_tables_are_made_anew_when_a_model_leaves_the_meta_device():
+    with torch.device("meta"):
+        model = LlamaLM(LlamaConfig(vocab_size=VOCAB, d_model=24, num_heads=4))
+        encoder = Encoder(VOCAB, STACK)
+    model.to_empty(device="cpu")
+    assert torch.equal(model.rotary.cos, rotary_table(256, 6)[0])
+    encoder.to_empty(device="cpu")
+    table = encoder.embedding.positions.table
+    assert torch.equal(table, sinusoidal_positions(STACK.max_length, 24))
+
+
+def test_tied_weights_are_one_tensor_and_differ_otherwise():
+    models = decoders()
+    for name, model in models.items():
+        tied = model.head.weight is model.tokens.weight
+        assert tied == ("untied" not in name)
+
+
+def translator(**options):
+    encoder = StackConfig(d_model=20, num_heads=2, num_layers=3, d_ff=30, max_length=16)
+    return (
+        EncoderDecoder(
+            EncoderDecoderConfig(
+                source_vocab_size=VOCAB,
+                target_vocab_size=VOCAB + 4,
+                encoder=encoder,
+                decoder=STACK,
+                **options,
+            )
+        )
+        .double()
+        .eval()
+    )
+
+
+def test_translator_teacher_forcing_equals_step_by_step():
+    torch.manual_seed(0)
+    model, source, target = translator(), some_ids(1), some_ids(1)
+    source[1, 5:] = 0
+    at_once, memory = model(source, target), model.encode(source)
+    for stop in range(1, LENGTH + 1):
+        step = model.decode(target[:, :stop], memory, source)[:, -1]
+        torch.testing.assert_close(step, at_once[:, stop - 1])
+
+
+def test_padding_changes_nothing():
+    torch.manual_seed(0)
+    model, source, target = translator(), some_ids(1), some_ids(1)
+    pads = torch.zeros(BATCH, 3, dtype=torch.int64)
+    padded = model(torch.cat([source, pads], 1), torch.cat([target, pads], 1))
+    torch.testing.assert_close(padded[:, :LENGTH], model(source, target))
+
+
+def test_shared_weights_are_one_matrix():
+    config = EncoderDecoderConfig(
+        source_vocab_size=VOCAB,
+        target_vocab_size=VOCAB,
+        encoder=STACK,
+        decoder=STACK,
+        share_weights=True,
+    )
+    model = EncoderDecoder(config)
+    table = model.embedding.tokens.weight
+    assert model.head.weight is table and model.encoder.embedding.tokens.weight is table
+
+
+def test_recorded_weights_made_the_output(decoder):
+    ids = some_ids()
+    with record(decoder) as seen:
+        recorded = decoder(ids)
+    torch.testing.assert_close(recorded, decoder(ids))
+    name, weights = list(seen.weights().items())[-1]
+    layer = decoder.get_submodule(name)
+    values = seen[f"{name}.to_values"].unflatten(-1, (-1, 6)).transpose(1, 2)
+    values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
+    rebuilt = layer.to_output((weights @ values).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(rebuilt, seen[name])
+    torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+    assert (weights.triu(1) == 0).all()
+
+
+def test_recording_leaves_no_trace_even_after_an_error(decoder):
+    ids = some_ids()
+    before = decoder(ids)
+    with pytest.raises(RuntimeError, match="stop"), record(decoder) as seen:
+        decoder(ids)
+        raise RuntimeError("stop")
+    assert not any(module._forward_hooks for module in decoder.modules())
+    assert torch.equal(decoder(ids), before)
+    with pytest.raises(KeyError, match=r"no module 'blocks\.9' ran while recording"):
+        seen["blocks.9"]
+
+
+def test_recording_gives_the_gradients_of_the_fused_kernel(decoder):
+    ids, gradients = some_ids(), []
+    for recorded in (False, True):
+        decoder.zero_grad()
+        if recorded:
+            with record(decoder):
+                logits = decoder(ids)
+        else:
+            logits = decoder(ids)
+        logits.square().mean().backward()
+        gradients.append([p.grad.clone() for p in decoder.parameters()])
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_encoder_and_decoder_may_differ_in_every_size():
+    model = translator()
+    with record(model) as seen:
+        model(some_ids(1), some_ids(1)[:, :4])
+    shapes = {name: tuple(w.shape) for name, w in seen.weights().items()}
+    assert shapes["encoder.blocks.2.attention"] == (BATCH, 2, LENGTH, LENGTH)
+    assert shapes["blocks.0.attention"] == (BATCH, 4, 4, 4)
+    assert shapes["blocks.2.cross_attention"] == (BATCH, 4, 4, LENGTH)
+    assert Encoder(VOCAB, STACK)(some_ids(1)).shape == (BATCH, LENGTH, 24)

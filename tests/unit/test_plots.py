@@ -1,0 +1,226 @@
+"""The figures: what they show, what they carry, and what they refuse."""
+
+import warnings
+from io import BytesIO
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from course_utils.looking import plots
+
+QUERIES, KEYS, HEADS = 3, 5, 7
+WEIGHTS = torch.rand(HEADS, QUERIES, KEYS, generator=torch.Generator().manual_seed(0))
+AXES = ("x", "y")
+ALT = "What one sees."
+ROWS, COLUMNS = list("abc"), list("vwxyz")
+
+FIGURES = {
+    "heatmap": lambda: plots.heatmap(WEIGHTS[0], ALT, AXES, ROWS, COLUMNS),
+    "heatmaps": lambda: plots.heatmap(
+        {"a": WEIGHTS[0], "b": -WEIGHTS[1]}, ALT, signed=True
+    ),
+    "map": lambda: plots.attention_map(WEIGHTS[0], ROWS, COLUMNS, ALT, marks=[(0, 1)]),
+    "maps": lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ALT),
+    "equation": lambda: plots.equation(
+        [("Q", WEIGHTS[0], "query"), "→", ("s", WEIGHTS[0, :, 0], "weight")], ALT, ROWS
+    ),
+    "curves": lambda: plots.curves(
+        {"a": ([1, 2, 3], [1, 2, 4]), "b": ([1, 10], [3, 1])},
+        ALT,
+        AXES,
+        log="xy",
+        lines={"floor": 1},
+    ),
+    "bars": lambda: plots.bars(
+        ROWS, {"weight": [1, 2, 3], "key": [3, 2, 1]}, ALT, AXES
+    ),
+    "histograms": lambda: plots.histograms({"d": WEIGHTS}, ALT, "q · k", (-1, 1)),
+    "arrows": lambda: plots.arrows({"query": (1, 2), "key": [-1.0, 0.5]}, ALT),
+}
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Collects what `display` is given instead of displaying it."""
+    outputs = []
+
+    def keep(data, metadata, raw):
+        outputs.append((data, metadata, raw))
+
+    monkeypatch.setattr(plots, "display", keep)
+    return outputs
+
+
+def picture(output):
+    return np.asarray(Image.open(BytesIO(output[0]["image/png"])).convert("RGB"), float)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_one_small_png_with_alt_text(name, shown):
+    FIGURES[name]()
+    ((data, metadata, raw),) = shown
+    assert raw and data["text/plain"] == ALT and metadata == {"image/png": {"alt": ALT}}
+    assert data["image/png"].startswith(b"\x89PNG")
+    assert 1_000 < len(data["image/png"]) < 40_000
+    assert picture(shown[0]).std() > 5, "the picture is blank"
+    assert not plt.get_fignums(), "a figure was left open"
+
+
+@pytest.mark.parametrize("name", ["heatmap", "curves"])
+def test_the_same_arrays_give_the_same_bytes(name, shown):
+    FIGURES[name]()
+    with plt.rc_context({"font.size": 20}):  # a reader's own style
+        FIGURES[name]()
+    assert shown[0][0] == shown[1][0]
+
+
+KINDS = ["tensor", "gradient", "bfloat16", "numpy", "read-only", "reversed", "list"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_numpy_and_lists_draw_the_same(kind, shown):
+    values = (WEIGHTS[0] * 8).round() / 8
+    same = {
+        "tensor": values,
+        "gradient": values.clone().requires_grad_(),
+        "bfloat16": values.bfloat16(),
+        "numpy": values.numpy(),
+        "read-only": np.broadcast_to(values.numpy(), values.shape),
+        "reversed": values.flip(0).numpy()[::-1],
+        "list": values.tolist(),
+    }[kind]
+    plots.heatmap(values, ALT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.heatmap(same, ALT)
+    assert shown[0][0] == shown[1][0]
+
+
+def test_the_default_device_does_not_matter(shown):
+    for device in ("cpu", "meta"):
+        with torch.device(device):
+            plots.curves({"a": [1, 2, 3]}, ALT, AXES)
+            plots.attention_map([[1.0, 0.0]], "a", "bc", ALT, mask=[[True, False]])
+    assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
+
+
+def test_a_gap_and_infinity_are_drawn_where_they_mean_something(shown):
+    plots.curves({"a": [1.0, float("nan"), 2.0]}, ALT, AXES)
+    plots.curves({"a": [1.0, 1.5, 2.0]}, ALT, AXES)
+    assert shown[0][0] != shown[1][0]
+    plots.histograms({"a": [-np.inf, 0, 1]}, ALT, "x", (-1, 1))
+    plots.histograms({"a": [-7, 0, 1]}, ALT, "x", (-1, 1))
+    assert shown[2][0] == shown[3][0], "counted at the edge"
+
+
+def test_rows_are_beside_the_first_matrix_even_if_it_is_not_the_tallest(shown):
+    parts = [("a", np.ones((1, 1)), "query"), ("b", np.ones((5, 1)), "key")]
+    plots.equation(parts, ALT, rows=["word"])
+    left = picture(shown[0])
+    left = left[:, : left.shape[1] // 4].min((1, 2)) < 200
+    assert 0.4 < np.flatnonzero(left).mean() / len(left) < 0.7
+
+
+def test_colors_start_at_zero_or_are_centered_on_it(shown):
+    def middle(values, signed):
+        plots.heatmap(values, ALT, signed=signed)
+        image = picture(shown[-1])
+        return image[image.shape[0] // 3, image.shape[1] // 3]
+
+    big = np.ones((12, 12))  # too many cells for numbers
+    zeros_and_one = np.zeros((12, 12))
+    zeros_and_one[-1, -1] = 1
+    assert (middle(zeros_and_one, False) == 255).all()
+    assert (middle(big, False) < 100).all()
+    assert (middle(zeros_and_one, True) > 240).all()
+    red, _, blue = middle(big, True)
+    assert red > blue
+    red, _, blue = middle(-big, True)
+    assert blue > red
+
+
+def test_each_of_several_matrices_has_its_own_columns(monkeypatch):
+    """Columns were numbered as in the first matrix."""
+    ticks = []
+
+    def keep(figure, alt):
+        ticks.extend(axis.get_xticklabels() for axis in figure.axes[:2])
+
+    monkeypatch.setattr(plots, "show", keep)
+    plots.heatmap({"a": np.ones((2, 9)), "b": np.ones((2, 5))}, ALT)
+    assert [len(labels) for labels in ticks] == [9, 5]
+
+
+def test_masked_cells_hide_what_they_cover(shown):
+    mask = torch.ones(QUERIES, KEYS, dtype=torch.bool)
+    mask[0, 1:] = False
+    weights = WEIGHTS[0].clone()
+    plots.attention_map(weights, ROWS, COLUMNS, ALT, mask=mask)
+    weights[0, 1] = 0.5 * weights.max()
+    plots.attention_map(weights, ROWS, COLUMNS, ALT, mask=mask)
+    plots.attention_map(weights, ROWS, COLUMNS, ALT)
+    assert shown[0][0] == shown[1][0]
+    assert shown[1][0] != shown[2][0]
+
+
+def test_a_label_that_names_a_role_gets_its_color(shown):
+    plots.bars(["a"], {"query": [1.0]}, ALT, AXES)
+    plots.bars(["a"], {"query": [1.0]}, ALT, AXES, roles={"query": "mistake"})
+    for output, role in zip(shown, ("query", "mistake"), strict=True):
+        wanted = np.array([int(plots.ROLES[role][i : i + 2], 16) for i in (1, 3, 5)])
+        assert (np.abs(picture(output) - wanted).max(-1) <= 2).mean() > 0.1
+
+
+def test_roles_are_distinct_colors():
+    assert len(set(plots.ROLES.values())) == len(plots.ROLES)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plots.heatmap(WEIGHTS[0], " "), "alt must not be empty"),
+        (
+            lambda: plots.heatmap(WEIGHTS, ALT),
+            r"values must hold numbers along 2 axes, got shape \(7, 3, 5\)",
+        ),
+        (lambda: plots.heatmap(-WEIGHTS[0], ALT), "unless signed=True"),
+        (lambda: plots.heatmap([[]], ALT), "must hold numbers"),
+        (
+            lambda: plots.attention_map(WEIGHTS[0], COLUMNS, ROWS, ALT),
+            "queries must hold one label for each of 3 cells, got 5",
+        ),
+        (
+            lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ALT, ["one"]),
+            "title must hold one title per head, 7 for these weights, got 1",
+        ),
+        (
+            lambda: plots.equation([("Q", WEIGHTS[0], "quary")], ALT),
+            "role must be one of",
+        ),
+        (
+            lambda: plots.curves({"a": WEIGHTS[0]}, ALT, AXES),
+            r"series\['a'\]: y must hold numbers along 1 axis, got shape \(3, 5\)",
+        ),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(draw, message, shown):
+    with pytest.raises(ValueError, match=message):
+        draw()
+    assert not shown
+
+
+def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.bars(["\u65e5", "\U0001f469"], {"a": [1, 2]}, ALT, AXES)
+    figure = plots.Figure()
+
+    def warns(*given, **named):
+        warnings.warn("no room", stacklevel=2)
+
+    monkeypatch.setattr(figure, "savefig", warns)
+    with pytest.warns(UserWarning, match="no room"), pytest.raises(OSError):
+        plots.show(figure, ALT)

@@ -1,0 +1,217 @@
+"""The shipped models open, are small, can be made again, and do not recite."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from course_utils import pretrained
+from course_utils.config import LlamaConfig
+from course_utils.data.hub import load_texts
+from course_utils.decoding import CachedStep, sample
+from course_utils.models import LlamaLM
+from course_utils.text.tokenizer import train_words
+
+REAL_STORIES = Path(__file__).parents[3] / "shared/data/tinystories/train.txt"
+WORDS_IN_A_ROW = 24  # stock openings of such stories run to some fifteen words
+
+
+def test_all_weights_together_are_at_most_15_megabytes(record_budget):
+    sizes = [path.stat().st_size for path in pretrained.FOLDER.rglob("*.*")]
+    record_budget("shipped models, bytes", sum(sizes), 15_000_000)
+    assert {path.name for path in pretrained.FOLDER.iterdir()} == {*pretrained.RECIPES}
+
+
+@pytest.mark.parametrize("name", pretrained.RECIPES)
+def test_a_shipped_model_fits_its_tokenizer(name):
+    model, tokenizer = pretrained.load(name)
+    assert not model.training
+    assert all(weight.dtype == torch.float32 for weight in model.parameters())
+    rows = [v for k, v in vars(model.config).items() if k.endswith("vocab_size")]
+    assert set(rows) == {tokenizer.vocab_size}
+
+
+@pytest.mark.parametrize(
+    "name, data, steps",
+    [
+        ("tinystories", "stories", 12),
+        ("stories", "stories", 36),
+        ("translator", "phrases", 12),
+        ("senses", "senses", 40),
+    ],
+)
+def test_the_command_that_made_it_still_learns(name, data, steps, tmp_path):
+    recipe = pretrained.RECIPES[name](data, steps=steps, limit=150)
+    history = recipe.run()
+    assert history.losses[-1] < history.losses[0] - 0.3
+    pretrained.save(recipe.model, recipe.tokenizer, tmp_path / name, torch.bfloat16)
+    model, tokenizer = pretrained.load(tmp_path / name)
+    assert type(model) is type(recipe.model) and model.config == recipe.model.config
+    for key, weight in recipe.model.state_dict().items():
+        stored = model.state_dict()[key]
+        assert torch.equal(weight.to(torch.bfloat16).float(), stored), key
+    text = load_texts("stories", limit=1)[0] if data == "stories" else "The cat sleeps."
+    assert tokenizer.encode(text) == recipe.tokenizer.encode(text)
+
+
+def test_tied_matrices_are_still_one_after_loading(tmp_path):
+    recipe = pretrained.tinystories("stories", limit=40, steps=1)
+    assert isinstance(recipe.model, LlamaLM)
+    pretrained.save(recipe.model, recipe.tokenizer, tmp_path)
+    model, _ = pretrained.load(tmp_path)
+    assert model.head.weight is model.tokens.weight
+
+
+# --- save and load -------------------------------------------------------------------
+
+
+def small_model(**changes):
+    tokenizer = train_words(["the cat sat because it was tired"])
+    torch.manual_seed(0)
+    sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 8, "num_heads": 2}
+    sizes |= {"num_layers": 1, "d_ff": 8, "max_length": 8}
+    return LlamaLM(LlamaConfig(**(sizes | changes))), tokenizer
+
+
+def stored(folder):
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_weights_keep_their_type_unless_another_is_asked_for(tmp_path, dtype):
+    """They were rounded to bfloat16 without being asked for."""
+    model, tokenizer = small_model()
+    model.to(dtype)
+    pretrained.save(model, tokenizer, tmp_path)
+    assert {weight.dtype for weight in stored(tmp_path).values()} == {dtype}
+    back, _ = pretrained.load(tmp_path)
+    for name, weight in model.state_dict().items():
+        assert back.state_dict()[name].dtype == torch.float32
+        assert torch.equal(back.state_dict()[name], weight.float())
+    pretrained.save(model, tokenizer, tmp_path, dtype=torch.bfloat16)
+    assert {weight.dtype for weight in stored(tmp_path).values()} == {torch.bfloat16}
+
+
+def test_loading_does_not_round(tmp_path):
+    model, tokenizer = small_model()
+    model.double()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight)
+    pretrained.save(model, tokenizer, tmp_path)
+    torch.set_default_dtype(torch.float64)
+    try:
+        back, _ = pretrained.load(tmp_path)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(back.head.weight, model.head.weight)
+
+
+def test_the_command_stores_bfloat16(tmp_path, monkeypatch):
+    folder = tmp_path / "made"
+    arguments = ["pretrained", "senses", "--limit", "64", "--steps", "1"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--out", str(folder)])
+    pretrained.main()
+    assert {weight.dtype for weight in stored(folder).values()} == {torch.bfloat16}
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def assert_refused(folder, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        pretrained.load(folder)
+    assert len(str(caught.value)) < 240 and "\n" not in str(caught.value)
+
+
+def test_load_names_what_ships_and_what_is_missing(tmp_path):
+    ships = "tinystories, stories, translator, senses"
+    assert_refused("gpt2", rf"{ships}, or a folder.*'gpt2', which has no config.json")
+    assert_refused(tmp_path, "which has no config.json")
+    pretrained.save(*small_model(), tmp_path)
+    for name in ("tokenizer.json", "model.safetensors"):
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).unlink()
+        assert_refused(tmp_path, f"which has no {name}")
+        (tmp_path / name).write_bytes(content)
+    pretrained.load(tmp_path)
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path):
+    model, tokenizer = small_model()
+
+    def fresh():
+        pretrained.save(model, tokenizer, tmp_path)
+
+    fresh()
+    config = json.loads((tmp_path / "config.json").read_text())["config"]
+    for changes, sentence in (
+        ({"kind": "Mamba"}, "config.json: kind must be one of LlamaLM, .* got 'Mamba'"),
+        ({"kind": None}, "config.json: kind must be one of .* got None"),
+        ({"config": None}, "config.json: config must be an object, got None"),
+        ({"config": config | {"width": 3}}, "config does not fit its kind: .*'width'"),
+        ({"config": config | {"d_model": 7}}, "d_model=7 is not divisible"),
+        ({"config": config | {"num_layers": 2}}, "'blocks.1.* is missing"),
+        ({"config": config | {"d_model": 16}}, r"must have shape .*16\), got .*8\)"),
+        ({"config": config | {"tied": False}}, "'head.weight' is missing"),
+        ({"kind": "Classifier"}, "config does not fit its kind"),
+    ):
+        fresh()
+        change_config(tmp_path, **changes)
+        assert_refused(tmp_path, sentence)
+    fresh()
+    weights = tmp_path / "model.safetensors"
+    save_file(stored(tmp_path) | {"more": torch.ones(1)}, weights)
+    assert_refused(tmp_path, "does not fit config.json: unexpected 'more'")
+    weights.write_bytes(weights.read_bytes()[:50])
+    assert_refused(tmp_path, "not a valid safetensors file")
+    for content, sentence in (
+        ("{", "not valid JSON"),
+        ("[]", "must have a 'kind'.*import_llama"),
+        ("{}", "must have a 'kind'.*import_llama"),
+    ):
+        (tmp_path / "config.json").write_text(content)
+        assert_refused(tmp_path, sentence)
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path):
+    model, tokenizer = small_model(vocab_size=12)
+    folder = tmp_path / "folder"
+    with pytest.raises(ValueError, match=r"tokenizer .* vocab_size=12, got 11"):
+        pretrained.save(model, tokenizer, folder)
+    assert not folder.exists()
+
+
+def runs_of_words(text):
+    words = text.split()
+    return {
+        " ".join(words[i : i + WORDS_IN_A_ROW])
+        for i in range(len(words) - WORDS_IN_A_ROW + 1)
+    }
+
+
+@pytest.mark.skipif(not REAL_STORIES.is_file(), reason="needs the training stories")
+def test_the_storyteller_does_not_recite_its_training_stories():
+    known = set()
+    for text in load_texts(REAL_STORIES):
+        known |= runs_of_words(text)
+    assert runs_of_words(load_texts(REAL_STORIES, limit=1)[0]) <= known
+    model, tokenizer = pretrained.load("tinystories")
+    start = torch.full((20, 1), tokenizer.eos_id)
+    generator = torch.Generator().manual_seed(0)
+    ids = sample(
+        CachedStep(model),
+        start,
+        250,
+        stop_id=tokenizer.eos_id,
+        pad_id=tokenizer.pad_id,
+        generator=generator,
+    )
+    told = [tokenizer.decode(row) for row in ids]
+    assert sum(len(text.split()) for text in told) > 1_000
+    recited = [run for text in told for run in runs_of_words(text) & known]
+    assert not recited

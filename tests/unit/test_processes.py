@@ -1,0 +1,99 @@
+"""One training on two processes: what one process would have seen."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_utils.shapes import IGNORED
+from course_utils.training import processes
+from course_utils.training.checkpoints import list_checkpoints
+from course_utils.training.processes import Processes
+from tests.support.torchrun_run import run
+
+SCRIPT = Path(__file__).parents[1] / "support" / "torchrun_run.py"
+
+
+def launch(tmp_path, *more, shard="0"):
+    """The run under torchrun on two processes of this machine."""
+    here = {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "COURSE_SHARD": shard}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", SCRIPT, tmp_path / "result", *more]
+    return subprocess.run(
+        command, env=os.environ | here, capture_output=True, text=True, timeout=300
+    )
+
+
+def assert_as_one(tmp_path, whole):
+    for rank in (0, 1):
+        seen = json.loads((tmp_path / f"result-{rank}.json").read_text())
+        losses, norms, tokens, evaluations = seen
+        assert losses == pytest.approx(whole.losses, abs=1e-9)
+        assert norms == pytest.approx(whole.gradient_norms, abs=1e-9)
+        assert tokens == whole.tokens
+        assert [value for _, value in evaluations] == pytest.approx(
+            [value for _, value in whole.evaluations], abs=1e-9
+        )
+
+
+shards = pytest.mark.parametrize("shard", ["0", "1"], ids=["whole", "sharded"])
+
+
+@shards
+def test_two_processes_see_the_losses_of_one(tmp_path, shard):
+    done = launch(tmp_path, shard=shard)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stderr == ""
+    assert_as_one(tmp_path, run())
+
+
+@pytest.mark.parametrize(
+    "shard, optimizer", [("0", "adamw"), ("1", "adamw"), ("1", "muon")]
+)
+def test_one_and_two_processes_go_on_from_each_other(tmp_path, shard, optimizer):
+    """Steps 1 and 2 by one, 3 and 4 by two, the others by one again."""
+    whole, kept = run(optimizer=optimizer), tmp_path / "kept"
+    with pytest.raises(KeyboardInterrupt):
+        run(kept, optimizer, stop=3)
+    done = launch(tmp_path, kept, optimizer, "5", shard=shard)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [x.name[-1] for x in list_checkpoints(kept)] == ["2", "4"]
+
+    history = run(kept, optimizer)
+    assert history.tokens == whole.tokens
+    assert history.losses == pytest.approx(whole.losses, abs=1e-9)
+    assert history.gradient_norms == pytest.approx(whole.gradient_norms, abs=1e-9)
+
+
+def two(rank):
+    """Two processes, without a launch."""
+    one = Processes(torch.device("cpu"))
+    one.count, one.rank = 2, rank
+    return one
+
+
+def test_shares_are_all_rows_once_and_weigh_as_their_labels():
+    inputs = torch.arange(10).reshape(5, 2)
+    labels = inputs.clone()
+    labels[0, 0] = IGNORED
+    shares = [two(rank).share((inputs, labels)) for rank in (0, 1)]
+    assert [rows[0][:, 0].tolist() for rows, _ in shares] == [[0, 4, 8], [2, 6]]
+    assert [weight for _, weight in shares] == pytest.approx([10 / 9, 8 / 9])
+    with pytest.raises(
+        ValueError, match=r"a label for each process, labels per rank: \[2, 0\]"
+    ):
+        two(0).share((inputs[:1], inputs[:1]))
+
+
+def test_alone_nothing_is_spread(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "8")  # of some other tool
+    alone = Processes(torch.device("cpu"))
+    batch, model = (torch.ones(2, 3),), torch.nn.Linear(2, 3)
+    assert (alone.count, alone.rank, alone.sharded) == (1, 0, False)
+    assert alone.share(batch) == (batch, 1.0) and alone.spread(model) is model
+    assert alone.mean(torch.tensor(2.0)) == processes.whole(torch.tensor(2.0)) == 2.0
+    alone.wait()

@@ -1,0 +1,548 @@
+"""The story world: its sizes, its exact probabilities, and a grader that is right."""
+
+import hashlib
+import itertools
+import math
+import random
+import re
+import statistics
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from tokenizers import pre_tokenizers
+
+from course_utils.data.worlds import stories
+from course_utils.data.worlds.grading import KINDS, grade
+from course_utils.data.worlds.stories import story
+from course_utils.data.worlds.story_grammar import (
+    END,
+    PRONOUNS,
+    GrammarError,
+    load_grammar,
+    pieces,
+    read_grammar,
+)
+from course_utils.data.worlds.story_graph import (
+    Reading,
+    advance,
+    build_graph,
+    count_parses,
+    first_node,
+    load_graph,
+    read,
+    totals,
+)
+
+FIRST_THOUSAND = "f3d0c2f426b18bf3b51d120c81349bdef292095bc939511ef798e884de063784"
+TINY = """\
+slot child
+  she: girl
+  he: boy
+slot hero as child
+  she: Ann, Eve
+  he: Tim, Ben
+slot thing
+  it: old ball, ant
+list mood
+  glad | so glad
+opening
+beat start
+  - A {child} named {hero} had {a thing}.
+  - {hero} had {a thing} and [an egg|a red egg].
+plot one
+beat lose
+  - {He} lost {his} {thing}.
+  - The {thing} was gone.
+plot two
+beat keep
+  - {He} was <mood>.
+  - {hero} kept the {thing}.
+closing
+beat close
+  - (nothing)
+  - The end.
+"""
+
+
+@pytest.fixture(scope="module")
+def told():
+    return [story(index) for index in range(10_000)]
+
+
+def parses(text):
+    start = first_node(load_grammar(), load_graph())
+    return count_parses([*pieces(text), END], start, load_grammar().slots)
+
+
+# --- the world -----------------------------------------------------------------------
+
+
+def test_sizes(told):
+    words = {piece.strip().lower() for piece in stories.vocabulary()}
+    assert sum(word.isalpha() for word in words) >= 600
+    assert len(stories.plots()) == 20
+    assert {one.plot for one in told} == set(stories.plots())
+    assert stories.story_count() >= 10**15
+    assert 80 <= statistics.median(len(one.text.split()) for one in told) <= 150
+    heroes = {one.bindings["hero"] for one in told}
+    assert len(heroes) >= 30
+    for beats in load_grammar().sections.values():
+        assert all(len(beat.wordings.options) >= 2 for beat in beats)
+    assert all(len(load_grammar().sections[plot]) >= 5 for plot in stories.plots())
+
+
+def test_same_text_everywhere(told):
+    text = "".join(one.text + "\n" for one in told[:1000])
+    assert hashlib.sha256(text.encode()).hexdigest() == FIRST_THOUSAND
+    assert story(7) == story(7, seed=0)
+    assert story(7).text != story(7, seed=1).text
+    plain = story.__wrapped__  # without the annotations that the tests execute
+    assert plain(np.int64(7), np.int64(1)) == story(7, 1)
+    assert len({one.text for one in told}) == len(told)
+
+
+def test_tokens_are_the_pieces_of_gpt2(told):
+    gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    known = set(stories.vocabulary())
+    for one in told[:500]:
+        assert one.tokens == [*pieces(one.text), END]
+        theirs = [
+            piece.replace("Ġ", " ") for piece, _ in gpt2.pre_tokenize_str(one.text)
+        ]
+        assert theirs == one.tokens[:-1]
+        assert set(theirs) <= known
+        assert "".join(one.beats.values()) == one.text
+
+
+def test_articles_agree_and_words_are_not_doubled(told):
+    for one in told:
+        assert not re.search(r"\b[Aa] [aeiou]|\b[Aa]n (?!hour)[^aeiou]", one.text)
+        words = one.text.split()
+        assert all(a != b for a, b in itertools.pairwise(words)), one.text
+
+
+# --- probabilities -------------------------------------------------------------------
+
+
+def test_exactly_one_parse_and_its_probability(told):
+    for one in told[:400]:
+        assert parses(one.text) == 1
+        assert sum(one.floor) == pytest.approx(-one.log_probability, abs=1e-9)
+        assert len(one.floor) == len(one.tokens) == len(one.kinds)
+
+
+def test_an_ambiguous_grammar_shows_two_parses():
+    text = TINY.replace("glad | so glad", "so glad | so [glad|happy]")
+    grammar = read_grammar(text)
+    start = first_node(grammar, build_graph(grammar))
+    tokens = [*pieces("Ann had an ant and an egg. She was so glad."), END]
+    assert count_parses(tokens, start, grammar.slots) == 2
+    assert count_parses(tokens[:-2], start, grammar.slots) == 0
+
+
+def test_probabilities_of_a_small_world_sum_to_one():
+    grammar = read_grammar(TINY)
+    start = first_node(grammar, build_graph(grammar))
+    world = {one.text: one for one in (stories.tell(grammar, n) for n in range(4096))}
+    chances = [math.exp(one.log_probability) for one in world.values()]
+    assert math.fsum(chances) == pytest.approx(1, abs=1e-12)
+    count, entropy = totals(start, grammar.slots)
+    assert count == len(world)
+    assert entropy == pytest.approx(-sum(p * math.log(p) for p in chances), abs=1e-9)
+    for one in world.values():
+        steps = list(read(one.tokens, start, grammar.slots))
+        assert math.prod(p for p, _ in steps) == pytest.approx(
+            math.exp(one.log_probability), rel=1e-9
+        )
+
+
+def test_next_token_chances_sum_to_one(told):
+    grammar, start = load_grammar(), first_node(load_grammar(), load_graph())
+    steps = [[Reading(1.0, start, {})]]
+    steps += [r for _, r in read(told[5].tokens, start, grammar.slots)]
+    for position in (0, 7, 30, 60, 100):
+        before = math.fsum(r.weight for r in steps[position])
+        after = [
+            reading.weight / before
+            for token in [*stories.vocabulary(), END]
+            for reading in advance(steps[position], token, grammar.slots)
+        ]
+        assert math.fsum(after) == pytest.approx(1, abs=1e-9)
+
+
+def test_floor(told):
+    floor = stories.mean_floor(300)
+    assert 0.4 <= floor.nats_per_token <= 0.8
+    assert floor.nats_per_story == pytest.approx(stories.entropy(), rel=0.02)
+    parts = floor.nats_per_story_by_kind
+    assert sum(parts.values()) == pytest.approx(floor.nats_per_story)
+    tokens = floor.tokens_per_story_by_kind
+    assert sum(tokens.values()) * floor.nats_per_token == pytest.approx(
+        floor.nats_per_story
+    )
+    # copied tokens are nearly certain: what costs nats is the choice to copy
+    assert parts["copying"] / tokens["copying"] < floor.nats_per_token / 2
+    size = sum(len(one.text.encode()) + 1 for one in told[:300])
+    nats = -sum(one.log_probability for one in told[:300])
+    assert floor.bits_per_byte == pytest.approx(nats / math.log(2) / size)
+
+
+def test_kinds(told):
+    grammar, start = load_grammar(), first_node(load_grammar(), load_graph())
+    for one in told[:200]:
+        readings = [None, *(r for _, r in read(one.tokens, start, grammar.slots))]
+        for token, kind, before in zip(one.tokens, one.kinds, readings, strict=False):
+            may_end = before and any(END in r.node.steps for r in before if not r.rest)
+            assert (kind == "ending") == bool(may_end)
+            if kind == "copying":
+                spoken = " ".join([*one.bindings.values(), "a an", *PRONOUN_WORDS])
+                assert token.strip().lower() in spoken.lower()
+        names = [
+            k for t, k in zip(one.tokens, one.kinds, strict=True) if is_hero(t, one)
+        ]
+        assert names[0] == "wording" and set(names[1:]) <= {"copying", "ending"}
+
+
+PRONOUN_WORDS = sorted({word for forms in PRONOUNS.values() for word in forms.values()})
+
+
+def is_hero(token, one):
+    return token.strip() == one.bindings["hero"]
+
+
+# --- bad input -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: story(-1), ValueError, "index must be an integer >= 0, got -1"),
+        (lambda: story(0, seed=-2), ValueError, "seed must be an integer >= 0"),
+        (lambda: story(1.5), TypeError, "index"),
+        (lambda: story(True), TypeError, "index"),
+        (lambda: stories.mean_floor(0), ValueError, "count must be an integer >= 1"),
+        (lambda: stories.token_costs(["Once", END]), ValueError, "a complete story"),
+        (lambda: stories.token_costs([]), ValueError, "a complete story"),
+        (lambda: grade(None), TypeError, "text"),
+        (lambda: grade("x", {"zoe": "girl"}), ValueError, "capitalized words"),
+        (lambda: grade("x", {"7": "girl"}), ValueError, "capitalized words"),
+        (lambda: grade("x", {"Zoe": "cat"}), ValueError, "must be one of"),
+    ],
+)
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("{a thing}.", "{a think}.", 13, "there is no slot 'think'"),
+        ("<mood>", "<food>", 21, "there is no list 'food'"),
+        ("[an egg|a red egg]", "[an egg|a red egg", 14, "never closed"),
+        ("[an egg|a red egg]", "[an egg]", 14, "single or a repeated option"),
+        ("lost {his}", "lost {hero.her}", 17, "there is no form 'her'"),
+        ("gone.", "gone}.", 18, "unmatched '}'"),
+        ("gone.", "gone].", 18, "unmatched ']'"),
+        ("  it: old", "  they: old", 8, "expected 'she: word"),
+        ("  - (nothing)", "  (nothing)", 25, "a wording begins with '- '"),
+        ("plot two", "plot one", 19, "a second section 'one'"),
+        ("plot two", "plod two", 19, "expected slot, list"),
+        ("gone.\n", "gone.\n  - The {thing} was gone.\n", 19, "same wording twice"),
+        ("slot child\n", "  it: cat\nslot child\n", 1, "belongs to no slot"),
+        ("[an egg|a red egg]", "[an egg| a red egg ]", 14, "a space at the end"),
+    ],
+)
+def test_a_faulty_grammar_is_told_its_line(old, new, line, words):
+    with pytest.raises(GrammarError, match=rf"stories.txt, line {line}: .*") as caught:
+        read_grammar(TINY.replace(old, new, 1))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "words"),
+    [
+        ("closing\n", None, "the section 'closing' is missing"),
+        ("plot one", "closing", "there is no plot"),
+        ("  it: old", "list mood", "the slot 'thing' has no words"),
+        ("beat keep", "closing", "the section 'two' has no beats"),
+        ("  - (nothing)", None, "the beat 'close' of 'closing' has no wordings"),
+        ("slot child", "slot hero", "the slot 'hero' agrees with an unknown slot"),
+    ],
+)
+def test_a_grammar_that_lacks_a_part_is_refused(begin, end, words):
+    start = TINY.index(begin)
+    rest = TINY[TINY.index(end) :] if end else ""
+    text = (TINY[:start] + rest).replace("A {child} named {hero}", "{hero}")
+    with pytest.raises(GrammarError, match=f"stories.txt: {words}"):
+        read_grammar(text)
+
+
+# --- the grader ----------------------------------------------------------------------
+
+
+def test_no_false_alarm(told):
+    for one in told:
+        assert grade(one.text).full_marks, f"{one.text}\n{grade(one.text)}"
+    assert grade(told[0].text).plot == told[0].plot
+
+
+def swap_word(one, slot, rng):
+    """Change a later mention of what a slot holds."""
+    word = one.bindings.get(slot, "?")
+    grammar = load_grammar()
+    pronoun = {f.text: f.pronoun for f in grammar.slots[slot].fillers}.get(word)
+    others = [
+        f.text
+        for f in grammar.slots[slot].fillers
+        if f.pronoun == pronoun and (f.text[0] in "aeiou") == (word[0] in "aeiou")
+    ]
+    others = [text for text in others if text not in (word, *one.bindings.values())]
+    places = [m.span() for m in re.finditer(rf"\b{re.escape(word)}\b", one.text)]
+    if len(places) < 3 or not others:
+        return None
+    begin, end = places[rng.randrange(2, len(places))]
+    return one.text[:begin] + rng.choice(others) + one.text[end:]
+
+
+def replace(pattern, new):
+    """Change what a pattern finds in one random place by a function."""
+
+    def damage(one, rng):
+        places = list(re.finditer(pattern, one.text))
+        if not places:
+            return None
+        match = rng.choice(places)
+        return one.text[: match.start()] + new(match.group()) + one.text[match.end() :]
+
+    return damage
+
+
+def change(pattern, new):
+    """Replace what a pattern finds in one random place by a text, groups included."""
+
+    def damage(one, rng):
+        places = list(re.finditer(pattern, one.text))
+        if not places:
+            return None
+        match = rng.choice(places)
+        return one.text[: match.start()] + match.expand(new) + one.text[match.end() :]
+
+    return damage
+
+
+def plot_beats(one):
+    return [
+        name for name in one.beats if name not in ("hero", "looks", "likes", "close")
+    ]
+
+
+def without_beat(one, rng):
+    gone = rng.choice(plot_beats(one)[:-1])
+    return "".join(text for name, text in one.beats.items() if name != gone)
+
+
+def twice_a_beat(one, rng):
+    again = rng.choice(plot_beats(one)[:-1])
+    return "".join(text * (1 + (name == again)) for name, text in one.beats.items())
+
+
+def exchanged_beats(one, rng):
+    names, place = list(one.beats), 3 + rng.randrange(len(plot_beats(one)) - 2)
+    names[place : place + 2] = names[place + 1], names[place]
+    return "".join(one.beats[name] for name in names)
+
+
+def foreign_beat(one, rng):
+    other = one
+    while other.plot == one.plot or other.bindings["child"] != one.bindings["child"]:
+        other = story(rng.randrange(10_000), seed=1)
+    names = list(one.beats)
+    place = names.index(rng.choice(plot_beats(one)[2:-1]))
+    text = other.beats[plot_beats(other)[-1]]
+    for slot in one.bindings.keys() & other.bindings.keys():
+        text = text.replace(other.bindings[slot], one.bindings[slot])
+    parts = [one.beats[n] for n in names]
+    return "".join([*parts[:place], text, *parts[place:]])
+
+
+def sentences(text):
+    return re.findall(r'.*?[.!?]"?(?=\s[A-Z"]|$)\s*', text)
+
+
+def exchanged_words(one, rng):
+    words = one.text.split(" ")
+    for _ in range(50):
+        place = rng.randrange(1, len(words) - 1)
+        a, b = words[place : place + 2]
+        if a.isalpha() and b.isalpha() and a != b and a.islower() and b.islower():
+            words[place : place + 2] = b, a
+            return " ".join(words)
+    return None
+
+
+def extra_sentence(one, rng):
+    return one.text + rng.choice(
+        [" They went home.", " The end. The end.", " Then what?"]
+    )
+
+
+def without_end(one, rng):
+    return one.text[: one.text.index(one.beats[plot_beats(one)[-1]])]
+
+
+def cut(one, rng):
+    words = one.text.split(" ")
+    return " ".join(words[: rng.randrange(4, len(words) - 20)])
+
+
+def lower(pattern):
+    return replace(pattern, str.lower)
+
+
+def upper(pattern):
+    return replace(pattern, str.upper)
+
+
+HE_SHE = {"he": "she", "she": "he", "He": "She", "She": "He"}
+NOT_QUOTED = r"(?<![\w\"]) "
+DAMAGES = {
+    # name of the damage: (the kind it must be called, how it is done)
+    "hero renamed": ("name", lambda one, rng: swap_word(one, "hero", rng)),
+    "friend renamed": ("name", lambda one, rng: swap_word(one, "friend", rng)),
+    "pet renamed": ("name", lambda one, rng: swap_word(one, "petname", rng)),
+    "toy changed": ("object", lambda one, rng: swap_word(one, "toy", rng)),
+    "animal changed": ("object", lambda one, rng: swap_word(one, "animal", rng)),
+    "dish changed": ("object", lambda one, rng: swap_word(one, "dish", rng)),
+    "snack changed": ("object", lambda one, rng: swap_word(one, "snack", rng)),
+    "charm changed": ("object", lambda one, rng: swap_word(one, "charm", rng)),
+    "parent changed": ("person", lambda one, rng: swap_word(one, "parent", rng)),
+    "he for she": ("pronoun", replace(r"\b([hH]e|[sS]he)\b", HE_SHE.get)),
+    "his for her": (
+        "pronoun",
+        replace(r"\b[hH]is\b", {"his": "her", "His": "Her"}.get),
+    ),
+    "a for an": ("article", change(r"\ban (?=[aeiou])", "a ")),
+    "an for a": (
+        "article",
+        change(r"\ba (?=[b-df-hj-np-tv-z]\w+ (?:pie|cake|tart)\b)", "an "),
+    ),
+    "article lost": ("article", change(r" the (?=[a-z])", " ")),
+    "small first letter": (
+        "capital",
+        lambda one, _: one.text[0].lower() + one.text[1:],
+    ),
+    "small letter after a full stop": ("capital", lower(r"(?<=\w\. )[A-Z]")),
+    "small letter in a name": ("capital", lower(r"(?<=named )[A-Z]")),
+    "capital in a sentence": ("capital", upper(r"(?<= )[a-z](?=[a-z]+ )")),
+    "shouted word": ("capital", upper(r"(?<= )[a-z]{3,}(?= )")),
+    "comma lost": ("punctuation", change(r",(?= )", "")),
+    "full stop lost": ("punctuation", change(r"(?<=\w)\.(?= [A-Z])", "")),
+    "last full stop lost": ("punctuation", lambda one, _: one.text[:-1]),
+    "question mark for a full stop": ("punctuation", change(r"(?<=\w)\.(?= )", "?")),
+    "closing quote lost": ("quote", change(r'(?<=[.,!?])"', "")),
+    "opening quote lost": ("quote", change(r' "(?=\w)', " ")),
+    "two spaces": ("spacing", change(r" (?=\w)", "  ")),
+    "line break": ("spacing", change(r" (?=[A-Z])", "\n")),
+    "space at the end": ("spacing", lambda one, _: one.text + " "),
+    "unknown word put in": ("unknown word", change(r" (?=[a-z]+ )", " zibble ")),
+    "misspelled word": (
+        "unknown word",
+        change(r"(?<= )([a-z]{3})([a-z]+)(?= )", r"\1q\2"),
+    ),
+    "word doubled": ("repeated word", change(r"(?<= )([a-z]{3,})(?= )", r"\1 \1")),
+    "word lost": ("missing word", change(r"(?<= )(was|had|took|were) ", "")),
+    "word too much": ("extra word", change(r"(?<= )(was|had|were) ", r"\1 butterfly ")),
+    "words exchanged": ("word order", exchanged_words),
+    "wrong verb form": ("wording", change(r" was (?=[a-z])", " were ")),
+    "another known word": ("wording", change(r" (was|had) (?=[a-z])", " butterfly ")),
+    "beat left out": ("missing beat", without_beat),
+    "beat told twice": ("repeated beat", twice_a_beat),
+    "beats exchanged": ("beat order", exchanged_beats),
+    "beat of another plot": ("other plot", foreign_beat),
+    "opening left out": (
+        "missing beat",
+        lambda one, _: one.text[len(one.beats["hero"]) + 1 :],
+    ),
+    "end left out": ("no ending", without_end),
+    "cut in a sentence": ("no ending", cut),
+    "a sentence after the end": ("after the end", extra_sentence),
+    "two stories": ("after the end", lambda one, _: one.text + " " + story(4).text),
+    "nothing": ("no ending", lambda one, _: ""),
+}
+
+
+def damaged(name, count):
+    """Stories with one damage, as many as asked for, each truly changed."""
+    damage, rng, found = DAMAGES[name][1], random.Random(name), []
+    for index in range(20_000, 24_000):
+        one = story(index)
+        text = damage(one, rng)
+        if text is not None and text != one.text and not parses(text):
+            found.append(text)
+        if len(found) == count:
+            return found
+    raise AssertionError(f"{name}: only {len(found)} stories could be damaged")
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_each_damage_is_named(name):
+    texts = damaged(name, 6)
+    right = 0
+    for text in texts:
+        result = grade(text)
+        assert not result.full_marks
+        assert {mistake.kind for mistake in result.mistakes} <= set(KINDS)
+        right += {mistake.kind for mistake in result.mistakes} == {DAMAGES[name][0]}
+    assert right == len(texts)
+
+
+def test_several_mistakes_are_all_named(told):
+    one = next(one for one in told if one.plot == "sharing")
+    text = one.text.replace("Once upon", "once upon", 1).replace(", ", " , ", 1)
+    text = text.replace(" the ", " teh ", 1)[:-1]
+    kinds = Counter(mistake.kind for mistake in grade(text).mistakes)
+    assert kinds["unknown word"] == kinds["spacing"] == 1
+    assert kinds["punctuation"] == 1
+    first = grade(text).mistakes[0]
+    assert first.position < 10 and first.message.startswith(first.kind)
+
+
+def test_a_hero_of_the_readers_own(told):
+    one = next(one for one in told if one.bindings["hero"] == "Lily")
+    text = one.text.replace("Lily", "Zoe")
+    assert not grade(text).full_marks
+    assert grade(text, extra_names={"Zoe": "girl"}).full_marks
+    assert not grade(text, extra_names={"Zoe": "boy"}).full_marks
+    assert grade(one.text, extra_names={"Zoe": "girl"}).full_marks
+
+
+def share_of_full_marks(texts):
+    return sum(grade(text).full_marks for text in texts) / len(texts)
+
+
+def test_shuffled_beats_fail(told):
+    rng, texts = random.Random(0), []
+    for one in told[:60]:
+        parts = list(one.beats.values())
+        middle = parts[3:-1]
+        rng.shuffle(middle)
+        texts.append("".join([*parts[:3], *middle, parts[-1]]))
+    assert share_of_full_marks(texts) < 0.05
+
+
+def test_a_five_gram_sampler_fails(told):
+    after = defaultdict(Counter)
+    for one in told[:3000]:
+        tokens = [""] * 4 + one.tokens
+        for place in range(4, len(tokens)):
+            after[tuple(tokens[place - 4 : place])][tokens[place]] += 1
+    rng, texts = random.Random(0), []
+    for _ in range(60):
+        tokens = [""] * 4
+        while tokens[-1] != END and len(tokens) < 400:
+            options = after[tuple(tokens[-4:])]
+            tokens += rng.choices(list(options), list(options.values()))
+        texts.append("".join(tokens).removesuffix(END))
+    assert share_of_full_marks(texts) < 0.05

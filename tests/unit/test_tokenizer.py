@@ -1,0 +1,294 @@
+"""Tokenizers give back the text that they encoded, and refuse wrong arguments."""
+
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers
+
+from course_utils.text.bpe import SPECIAL
+from course_utils.text.tokenizer import (
+    ROLES,
+    Tokenizer,
+    from_transformers,
+    train_bpe,
+    train_words,
+)
+
+TEXTS = [
+    'Once upon a time there was a little girl. She said, "I don\'t know!"',
+    "The little girl went to the park.\n\nThe end.  ",
+    "bàn ăn, привет, 🙂",
+]
+END = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def bpe():
+    return train_bpe(TEXTS, vocab_size=300)
+
+
+@pytest.fixture(scope="module")
+def words():
+    return train_words(TEXTS)
+
+
+@pytest.fixture(scope="module", params=["bpe", "words"])
+def tokenizer(request):
+    return request.getfixturevalue(request.param)
+
+
+def gpt2_like():
+    """A fast transformers tokenizer as gpt-neo's: one special token, no padding."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: id for id, piece in enumerate([*alphabet, "he"])}
+    backend = Backend(models.BPE(vocab=vocabulary, merges=[("h", "e")]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token=END, eos_token=END, unk_token=END
+    )
+
+
+def test_special_tokens_have_the_first_ids(tokenizer):
+    ids = [tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id]
+    assert ids == [0, 1, 2, 3]
+    assert tokenizer.tokens(ids) == [*SPECIAL]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_known_text_comes_back(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert min(ids) > 3
+    assert max(ids) < tokenizer.vocab_size
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text())
+def test_bpe_gives_any_text_back(text):
+    assert BPE.decode(BPE.encode(text)) == text
+
+
+BPE = train_bpe(TEXTS, vocab_size=300)
+
+
+def test_encode_batch_equals_encode(tokenizer):
+    assert tokenizer.encode_batch(TEXTS) == [tokenizer.encode(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize("special", SPECIAL)
+def test_a_special_token_inside_a_text_is_ordinary_text(bpe, special):
+    ids = bpe.encode(f"a {special} b")
+    assert not set(ids) & {0, 1, 2, 3}
+    assert bpe.decode(ids) == f"a {special} b"
+
+
+def test_special_ids_are_dropped_or_shown_by_decode(tokenizer):
+    ids = [tokenizer.bos_id, *tokenizer.encode("The end."), tokenizer.eos_id]
+    assert tokenizer.decode(ids) == "The end."
+    assert tokenizer.decode(ids, skip_special=False) == "<bos>The end.<eos>"
+
+
+def test_an_unknown_word_is_unk_and_only_that_word(words):
+    ids = words.encode("The zebra went to the park.")
+    assert words.tokens(ids) == ["The", "<unk>", " went", " to", " the", " park", "."]
+
+
+def test_tokens_join_to_the_text_and_lone_bytes_are_named(bpe):
+    text = "The little girl went"
+    assert "".join(bpe.tokens(bpe.encode(text))) == text
+    assert bpe.tokens(bpe.encode("é")) == ["<C3>", "<A9>"]
+
+
+def test_a_tensor_of_ids_decodes_like_a_list(bpe):
+    ids = bpe.encode(TEXTS[0])
+    assert bpe.decode(torch.tensor(ids)) == TEXTS[0]
+
+
+def test_bpe_merges_the_most_frequent_pair_first():
+    first = train_bpe(["xyxy xyxy zq"], vocab_size=261)
+    assert first.tokens([260]) == ["xy"]
+
+
+def test_bpe_stops_at_the_vocabulary_size_or_earlier():
+    assert train_bpe(TEXTS * 3, vocab_size=290).vocab_size == 290
+    assert train_bpe(["ab ab"], vocab_size=5000).vocab_size < 270
+    # The library would reserve memory for all of these, and abort.
+    assert train_bpe(["ab ab"], vocab_size=10**18).vocab_size < 270
+    assert train_bpe(["abc"] * 9, vocab_size=10**18).tokens([261]) == ["abc"]
+
+
+def test_words_are_numbered_by_frequency():
+    tokenizer = train_words(["b a a a", "a b c"])
+    assert tokenizer.tokens([4]) == [" a"]
+
+
+def test_saved_and_loaded_is_the_same(tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(path)
+    loaded = Tokenizer.load(path)
+    assert [loaded.encode(t) for t in TEXTS] == [tokenizer.encode(t) for t in TEXTS]
+    assert loaded.decode([2], skip_special=False) == "<eos>"
+    assert loaded.encode("<eos>") == tokenizer.encode("<eos>")
+    loaded.save(tmp_path / "again.json")
+    assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
+
+
+@pytest.mark.parametrize("train", [lambda texts: train_bpe(texts, 300), train_words])
+def test_training_again_gives_the_same(train, tmp_path):
+    for name in ("one", "two"):
+        train(TEXTS * 2).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_from_transformers_keeps_ids_and_adds_an_own_padding():
+    theirs = gpt2_like()
+    ours = from_transformers(theirs)
+    assert ours.encode("he, hello") == theirs.encode("he, hello")
+    assert ours.bos_id == ours.eos_id == ours.unk_id == theirs.eos_token_id
+    assert ours.pad_id == len(theirs) == ours.vocab_size - 1
+    assert ours.tokens([ours.pad_id, ours.eos_id]) == ["<pad>", END]
+    assert ours.eos_id not in ours.encode(f"the {END}")
+    assert len(theirs) == ours.pad_id  # theirs is left as it was
+
+
+def test_padding_that_is_also_the_end_is_replaced():
+    theirs = gpt2_like()
+    theirs.pad_token = END
+    ours = from_transformers(theirs)
+    assert ours.pad_id != ours.eos_id
+
+
+def test_padding_that_is_also_the_unknown_token_is_replaced():
+    theirs = gpt2_like()
+    theirs.add_special_tokens({"unk_token": "<unk>", "pad_token": "<unk>"})
+    ours = from_transformers(theirs)
+    assert ours.tokens([ours.pad_id, ours.unk_id]) == ["<pad>", "<unk>"]
+
+
+def test_truncation_and_padding_of_earlier_calls_are_not_inherited():
+    """A text was cut without a word, and a batch padded."""
+    theirs = gpt2_like()
+    theirs.pad_token = END
+    texts = ["he", "he, hello", "hello hello hello"]
+    wanted = [theirs.encode(text) for text in texts]
+    theirs(texts, padding=True, truncation=True, max_length=3)
+    assert theirs.backend_tokenizer.truncation and theirs.backend_tokenizer.padding
+    ours = from_transformers(theirs)
+    assert [ours.encode(text) for text in texts] == wanted
+    assert ours.encode_batch(texts) == wanted
+
+
+def with_gaps():
+    words = {"<unk>": 0, "a": 5, "<eos>": 9}
+    return Backend(models.WordLevel(words, unk_token="<unk>"))
+
+
+def test_the_vocabulary_size_is_the_highest_id_and_one():
+    """Bug B14: ids with gaps made a vocabulary that is too small."""
+    special = dict(zip(ROLES, ("<eos>", "<eos>", "<eos>", "<unk>"), strict=True))
+    tokenizer = Tokenizer(with_gaps(), special)
+    assert tokenizer.vocab_size == 10
+    assert tokenizer.tokens([0, 5, 9]) == ["<unk>", "a", "<eos>"]
+    assert tokenizer.decode([5, 9]) == "a"
+    for method in (tokenizer.tokens, tokenizer.decode):
+        with pytest.raises(ValueError, match=r"ids\[1\]=6 has no token"):
+            method([5, 6])
+        with pytest.raises(ValueError, match=r"ids\[0\] must be in .*=10\), got 10"):
+            method([10])
+
+
+def test_a_role_without_token_is_refused():
+    """Bug B14: pad_id was None, and a missing role a KeyError."""
+    special = dict(zip(ROLES, ("<pad>", "<eos>", "<eos>", "<unk>"), strict=True))
+    with pytest.raises(ValueError, match=r"special\['pad'\]='<pad>' is not in the voc"):
+        Tokenizer(with_gaps(), special)
+    del special["pad"]
+    with pytest.raises(ValueError, match="special must name a token for 'pad'"):
+        Tokenizer(with_gaps(), special)
+    with pytest.raises(ValueError, match=r"roles pad, .* got 'mask'"):
+        Tokenizer(with_gaps(), {**special, "pad": "<eos>", "mask": "<unk>"})
+
+
+def test_from_transformers_survives_saving(tmp_path):
+    ours = from_transformers(gpt2_like())
+    ours.save(tmp_path / "gpt.json")
+    loaded = Tokenizer.load(tmp_path / "gpt.json")
+    assert (loaded.pad_id, loaded.eos_id) == (ours.pad_id, ours.eos_id)
+
+
+@pytest.mark.parametrize("train", [lambda texts: train_bpe(texts, 300), train_words])
+def test_training_refuses_nothing_and_non_texts(train):
+    with pytest.raises(ValueError, match="texts is empty"):
+        train([])
+    with pytest.raises(ValueError, match="texts must hold at least one character"):
+        train(["", ""])
+    with pytest.raises(TypeError):
+        train("one text")
+    with pytest.raises(TypeError):
+        train(["a text", 3])
+
+
+def test_bpe_refuses_a_vocabulary_smaller_than_the_bytes():
+    with pytest.raises(ValueError, match=r"vocab_size must be .* >= 260, got 259"):
+        train_bpe(TEXTS, vocab_size=259)
+    with pytest.raises(TypeError):
+        train_bpe(TEXTS, vocab_size=300.5)
+
+
+def test_wrong_types_are_refused(bpe):
+    for wrong in (None, b"bytes", ["a"]):
+        with pytest.raises(TypeError):
+            bpe.encode(wrong)
+    for wrong in ("abc", [1.5], [True]):
+        with pytest.raises(TypeError):
+            bpe.decode(wrong)
+    with pytest.raises(TypeError):
+        from_transformers("EleutherAI/gpt-neo-125M")
+
+
+@pytest.mark.parametrize("stray", [-1, 300, 10**9])
+def test_ids_outside_the_vocabulary_are_named(bpe, stray):
+    for method in (bpe.decode, bpe.tokens):
+        with pytest.raises(ValueError, match=rf"ids\[1\] must .*=300\), got {stray}"):
+            method([5, stray])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, BPE.vocab_size - 1), max_size=5),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.floats(),
+        st.text(),
+        st.integers(max_value=-1),
+        st.integers(min_value=BPE.vocab_size),
+        st.lists(st.integers(0, 9), max_size=2),
+    ),
+)
+def test_what_is_no_id_is_never_decoded(ids, wrong):
+    for method in (Tokenizer.decode, Tokenizer.tokens):
+        with pytest.raises((TypeError, ValueError), match=rf"^ids\[{len(ids)}\] must"):
+            method.__wrapped__(BPE, [*ids, wrong])
+
+
+def test_half_a_surrogate_pair_is_refused(bpe):
+    for call in (
+        lambda: bpe.encode("a\ud83d"),
+        lambda: bpe.encode_batch(["a", "\ud83d"]),
+        lambda: train_bpe(["\ud83d"], 300),
+    ):
+        with pytest.raises(ValueError, match=r"text.* must be valid Unicode, got the"):
+            call()
+
+
+def test_loading_something_else_says_so(tmp_path):
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match="was not written by Tokenizer"):
+        Tokenizer.load(tmp_path / "other.json")
+    with pytest.raises(FileNotFoundError):
+        Tokenizer.load(tmp_path / "none.json")

@@ -1,0 +1,912 @@
+"""Training: identities of the loop, bit-equal resumption, and clear refusals."""
+
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils.config import (
+    DecoderConfig,
+    EncoderDecoderConfig,
+    LlamaConfig,
+    StackConfig,
+    TrainConfig,
+)
+from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.recurrent import RecurrentSeq2Seq
+from course_utils.shapes import IGNORED
+from course_utils.training.checkpoints import (
+    KEPT,
+    list_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
+from course_utils.training.evaluation import mean_loss
+from course_utils.training.loop import History, train
+from course_utils.training.losses import label_loss, next_token_loss, translation_loss
+from course_utils.training.machine import find_device, find_precision, is_watched
+from course_utils.training.optimizers import (
+    Muon,
+    build_optimizers,
+    learning_rate_at,
+    orthogonalize,
+    parameter_groups,
+)
+from course_utils.training.processes import Processes
+from tests.support.kill_run import STEPS, batches, make_model, run
+
+VOCAB = 11
+CONFIG = TrainConfig(
+    steps=STEPS, learning_rate=3e-3, warmup_steps=5, precision="float32"
+)
+optimizers = pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+
+
+# ---- learning rate
+
+
+def test_warm_up_is_linear_up_to_the_peak():
+    for schedule in ("cosine", "inverse_sqrt", "constant"):
+        config = TrainConfig(
+            steps=100, learning_rate=0.5, warmup_steps=10, schedule=schedule
+        )
+        rates = [learning_rate_at(step, config) for step in range(1, 101)]
+        assert rates[:10] == pytest.approx([0.05 * i for i in range(1, 11)])
+        assert max(rates) == rates[9] == 0.5
+        assert min(rates) > 0
+
+
+def test_after_warm_up_each_schedule_follows_its_formula():
+    def rate(step, schedule):
+        return learning_rate_at(
+            step,
+            TrainConfig(
+                steps=99, learning_rate=1.0, warmup_steps=10, schedule=schedule
+            ),
+        )
+
+    assert rate(40, "constant") == 1.0
+    assert rate(40, "inverse_sqrt") == pytest.approx(0.5)
+    assert rate(55, "cosine") == pytest.approx(0.5)  # half way from 10 to 100
+    assert rate(99, "cosine") < 0.001
+
+
+def test_inverse_sqrt_is_the_formula_of_the_paper():
+    width, warmup = 48, 13
+    config = TrainConfig(
+        steps=90,
+        learning_rate=(width * warmup) ** -0.5,
+        warmup_steps=warmup,
+        schedule="inverse_sqrt",
+    )
+    for step in range(1, 91):
+        paper = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert learning_rate_at(step, config) == pytest.approx(paper)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "inverse_sqrt", "constant"])
+def test_no_warm_up_and_a_warm_up_longer_than_the_run(schedule):
+    assert (
+        learning_rate_at(
+            1,
+            TrainConfig(steps=9, learning_rate=1.0, warmup_steps=0, schedule=schedule),
+        )
+        > 0.9
+    )
+    with pytest.raises(ValueError, match="warmup_steps=20 must not exceed steps=9"):
+        TrainConfig(steps=9, learning_rate=1.0, warmup_steps=20, schedule=schedule)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "inverse_sqrt", "constant"])
+def test_the_schedule_ends_with_the_run(schedule):
+    """B12: past its end the cosine climbed again, warm-up = steps + 1 divided by 0."""
+    for warmup in (0, 1, 8, 9):
+        config = TrainConfig(steps=9, warmup_steps=warmup, schedule=schedule)
+        rates = [learning_rate_at(step, config) for step in range(1, 10)]
+        assert 0.9 * config.learning_rate < max(rates) <= config.learning_rate
+        assert min(rates) > 0
+        for step in (10, 35):
+            with pytest.raises(ValueError, match=f"step={step} is past the end"):
+                learning_rate_at(step, config)
+
+
+@pytest.mark.parametrize("steps, warmup", [(1, 1), (9, 1), (50, 5), (5000, 100)])
+def test_a_short_run_reaches_its_full_rate(steps, warmup):
+    """B12: a fixed warm-up of 100 kept a run of 50 steps at half of its rate."""
+    config = TrainConfig(steps=steps)
+    assert config.warmup_steps == warmup
+    rates = [learning_rate_at(step, config) for step in range(1, steps + 1)]
+    assert max(rates) > 0.9 * config.learning_rate
+
+
+# ---- groups and optimizers
+
+
+def names_of(model, group):
+    chosen = {id(weight) for weight in parameter_groups(model)[group]}
+    return {name for name, weight in model.named_parameters() if id(weight) in chosen}
+
+
+def test_every_parameter_is_in_exactly_one_group():
+    stack = StackConfig(
+        d_model=24,
+        num_heads=3,
+        num_layers=2,
+        d_ff=40,
+        max_length=16,
+        positions="learned",
+    )
+    models = [
+        DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack)),
+        DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack, tied=False)),
+        LlamaLM(
+            LlamaConfig(
+                vocab_size=VOCAB,
+                d_model=24,
+                num_heads=3,
+                num_layers=2,
+                d_ff=40,
+                max_length=16,
+                tied=False,
+            )
+        ),
+        EncoderDecoder(
+            EncoderDecoderConfig(
+                source_vocab_size=13,
+                target_vocab_size=VOCAB,
+                encoder=stack,
+                decoder=stack,
+            )
+        ),
+        EncoderDecoder(
+            EncoderDecoderConfig(
+                source_vocab_size=13,
+                target_vocab_size=13,
+                encoder=stack,
+                decoder=stack,
+                share_weights=True,
+            )
+        ),
+    ]
+    for model in models:
+        groups = parameter_groups(model)
+        sorted_ids = [id(x) for group in groups.values() for x in group]
+        assert sorted(sorted_ids) == sorted(id(x) for x in model.parameters())
+        assert all(x.ndim == 2 for x in groups["hidden"] + groups["output"])
+        plain = names_of(model, "plain")
+        assert all(re.search(r"bias|norm|tokens|positions", name) for name in plain), (
+            plain
+        )
+        hidden = names_of(model, "hidden")
+        assert not any(
+            re.search(r"norm|tokens|positions|head", name) for name in hidden
+        )
+    assert names_of(models[0], "output") == set()  # tied: an embedding
+    assert names_of(models[1], "output") == {"head.weight"}
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru"])
+def test_matrices_of_recurrent_cells_are_hidden(cell):
+    """B8: weight_ih_l0 counted as a norm, so it was neither decayed nor Muon's."""
+    model = RecurrentSeq2Seq(9, 9, 8, cell=cell)
+    hidden = names_of(model, "hidden")
+    matrices = {f"weight_{part}_l0" for part in ("ih", "hh")}
+    for side in ("encoder", "decoder"):
+        assert {f"{side}.{name}" for name in matrices} <= hidden
+    assert all("bias" in n or "embedding" in n for n in names_of(model, "plain"))
+    assert names_of(model, "output") == {"head.weight"}
+    assert names_of(nn.MultiheadAttention(8, 2), "plain") == {
+        "in_proj_bias",
+        "out_proj.bias",
+    }
+
+
+def test_convolutions_train_under_muon():
+    """B8: a weight with three axes stopped Muon."""
+    model = nn.Sequential(nn.Conv1d(3, 4, 1), nn.Linear(5, 5))
+    assert names_of(model, "output") == {"0.weight"}
+    history = train(
+        model,
+        lambda step: (torch.randn(2, 3, 5), torch.randint(4, (2, 5))),
+        TrainConfig(steps=2, optimizer="muon"),
+        loss=lambda model, batch, smoothing: F.cross_entropy(model(batch[0]), batch[1]),
+    )
+    assert len(history.losses) == 2
+
+
+def test_only_matrices_decay_and_frozen_weights_stay():
+    model = make_model()
+    model.blocks[0].requires_grad_(False)
+    frozen = [x.clone() for x in model.blocks[0].parameters()]
+    config = replace(CONFIG, steps=1, weight_decay=0.5, warmup_steps=0)
+    for group in build_optimizers(model, config)[0].param_groups:
+        is_matrix = {x.ndim == 2 and "weight" for x in group["params"]}
+        assert group["weight_decay"] == 0.0 or is_matrix == {"weight"}
+        assert group["betas"] == (0.9, 0.95)
+    train(model, batches, config)
+    for before, after in zip(frozen, model.blocks[0].parameters(), strict=True):
+        assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize("shape", [(23, 31), (31, 23), (17, 17)])
+def test_orthogonalize_brings_all_singular_values_near_one(shape):
+    torch.manual_seed(0)
+    for scale in (1e-3, 1.0, 1e3):
+        values = torch.linalg.svdvals(orthogonalize(scale * torch.randn(shape)))
+        assert values.max() < 1.3
+        assert values.median() > 0.65
+
+
+def test_muon_equals_the_one_of_torch_up_to_its_bfloat16():
+    torch.manual_seed(0)
+    ours, theirs = (nn.Parameter(torch.ones(23, 31)) for _ in range(2))
+    settings = {"weight_decay": 0.3, "momentum": 0.95}
+    mine = Muon([ours], **settings)
+    mine.param_groups[0]["lr"] = 0.01
+    reference = torch.optim.Muon(
+        [theirs], lr=0.01, adjust_lr_fn="match_rms_adamw", **settings
+    )
+    for _ in range(6):
+        ours.grad = torch.randn(23, 31)
+        theirs.grad = ours.grad.clone()
+        mine.step()
+        reference.step()
+    moved = (theirs - 1).abs().mean()
+    assert (ours - theirs).abs().mean() < 0.02 * moved
+    exact = nn.Parameter(torch.ones(23, 31))
+    narrow = Muon([exact], **settings, dtype=torch.bfloat16)
+    narrow.param_groups[0]["lr"] = 0.01
+    exact.grad = torch.randn(23, 31)
+    narrow.step()
+    assert exact.dtype == torch.float32
+
+
+# ---- the loop
+
+
+def by_hand(model, config):
+    """The same run, written out with AdamW and nothing else."""
+    groups = parameter_groups(model)
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": groups["hidden"] + groups["output"], "weight_decay": 0.1},
+            {"params": groups["plain"], "weight_decay": 0.0},
+        ],
+        betas=(0.9, 0.95),
+    )
+    losses, norms = [], []
+    for step in range(config.steps):
+        inputs, labels = batches(step)
+        logits = model(inputs)
+        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norms.append(nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate_at(step + 1, config)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, norms
+
+
+def without_dropout():
+    model = make_model()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if isinstance(getattr(module, "dropout", None), float):
+            module.dropout = 0.0
+    return model
+
+
+def test_the_loop_is_the_plain_one():
+    model = without_dropout()
+    history = train(model, batches, CONFIG)
+    losses, norms = by_hand(without_dropout(), CONFIG)
+    assert history.losses == losses
+    assert history.gradient_norms == norms
+    assert history.steps == list(range(1, STEPS + 1))
+    assert history.tokens == [32 * step for step in history.steps]
+    assert history.learning_rates == [
+        learning_rate_at(step, CONFIG) for step in history.steps
+    ]
+    assert not model.training and history.seconds > 0
+
+
+@optimizers
+def test_it_learns(optimizer):
+    config = replace(CONFIG, steps=150, learning_rate=1e-2, optimizer=optimizer)
+    model = without_dropout()
+    before = mean_loss(model, lambda step: batches(1000 + step), 9)
+    history = train(model, batches, config)
+    after = mean_loss(model, lambda step: batches(1000 + step), 9)
+    assert before > math.log(VOCAB) - 0.1
+    assert after < 1.75 and history.losses[-1] < 2.0
+
+
+def test_seed_and_only_the_seed_decides_about_dropout():
+    first = train(make_model(), batches, CONFIG)
+    torch.manual_seed(999)
+    state = torch.get_rng_state()
+    assert train(make_model(), batches, CONFIG) == first
+    torch.set_rng_state(state)
+    other = train(make_model(), batches, replace(CONFIG, seed=1))
+    assert other.losses[0] != first.losses[0]
+
+
+def test_the_random_numbers_of_the_caller_are_untouched():
+    model = make_model()
+    state = torch.get_rng_state()
+    train(model, batches, CONFIG)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_evaluation_points_and_that_they_do_not_change_the_run():
+    modes = []
+
+    def evaluate(model):
+        modes.append((model.training, torch.is_grad_enabled()))
+        return torch.rand(3).sum().item()
+
+    plain = train(make_model(), batches, CONFIG)
+    watched = train(make_model(), batches, CONFIG, evaluate=evaluate, evaluate_every=10)
+    assert [step for step, _ in watched.evaluations] == [10, 20, STEPS]
+    assert set(modes) == {(False, False)}
+    assert watched.losses == plain.losses and plain.evaluations == []
+    last = train(make_model(), batches, CONFIG, evaluate=evaluate)
+    assert [step for step, _ in last.evaluations] == [STEPS]
+
+
+def test_labels_of_minus_100_do_not_count():
+    def padded(step):
+        inputs, labels = batches(step)
+        more = torch.full((4, 3), IGNORED)
+        return F.pad(inputs, (0, 3), value=1), torch.cat([labels, more], dim=1)
+
+    plain = train(without_dropout(), batches, CONFIG)
+    history = train(without_dropout(), padded, CONFIG)
+    assert history.tokens == plain.tokens
+    assert history.losses == pytest.approx(plain.losses, abs=1e-5)
+
+
+def test_mean_loss_weighs_labels_not_batches():
+    def uneven(step):
+        inputs, labels = batches(step)
+        labels = labels.clone()
+        labels[:, step + 1 :] = IGNORED
+        return inputs, labels
+
+    model = make_model().eval()
+    logits = torch.cat([model(uneven(step)[0]) for step in range(3)])
+    labels = torch.cat([uneven(step)[1] for step in range(3)])
+    expected = label_loss(logits, labels, 0.0).item()
+    assert mean_loss(model, uneven, 3) == pytest.approx(expected)
+
+
+def test_label_smoothing_is_the_mixture_with_the_uniform_distribution():
+    logits, labels = torch.randn(2, 3, VOCAB), torch.randint(VOCAB, (2, 3))
+    plain = label_loss(logits, labels, 0.0)
+    uniform = -logits.log_softmax(-1).mean()
+    expected = 0.9 * plain + 0.1 * uniform
+    torch.testing.assert_close(label_loss(logits, labels, 0.1), expected)
+
+
+def test_an_encoder_decoder_learns_to_copy():
+    torch.manual_seed(0)
+    stack = StackConfig(d_model=32, num_heads=4, num_layers=1, d_ff=48, max_length=16)
+    model = EncoderDecoder(
+        EncoderDecoderConfig(
+            source_vocab_size=VOCAB,
+            target_vocab_size=VOCAB,
+            encoder=stack,
+            decoder=stack,
+        )
+    )
+
+    def pairs(step):
+        generator = torch.Generator().manual_seed(step)
+        source = torch.randint(4, VOCAB, (16, 5), generator=generator)
+        target_in = F.pad(source[:, :-1], (1, 0), value=1)
+        return source, target_in, source
+
+    config = TrainConfig(
+        steps=120,
+        learning_rate=1e-2,
+        warmup_steps=10,
+        label_smoothing=0.1,
+        precision="float32",
+    )
+    history = train(model, pairs, config, loss=translation_loss)
+    assert mean_loss(model, pairs, 3, translation_loss) < 0.5 < history.losses[0]
+
+
+def test_a_loss_and_a_module_of_your_own():
+    """A float batch: the loop knows nothing of ids."""
+
+    def points(step):
+        generator = torch.Generator().manual_seed(step)
+        x = torch.randn(8, 3, generator=generator)
+        return x, x.sum(1, keepdim=True)
+
+    def square(model, batch, label_smoothing):
+        x, y = batch
+        return F.mse_loss(model(x), y)
+
+    for precision in ("float32", "float64"):
+        config = TrainConfig(
+            steps=200,
+            learning_rate=0.05,
+            warmup_steps=0,
+            weight_decay=0.0,
+            precision=precision,
+        )
+        model = nn.Linear(3, 1, dtype=getattr(torch, precision))
+        history = train(model, points, config, loss=square)
+        assert history.losses[-1] < 1e-2
+        assert model.weight.dtype == getattr(torch, precision)
+
+
+# ---- precision and machine
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_train_leaves_a_model_where_it_is_and_of_its_type(dtype, monkeypatch):
+    """B1, B2: it moved the caller's model to the best device and cast it."""
+    model = make_model().to(dtype)
+    moved = []
+    monkeypatch.setattr(nn.Module, "to", lambda *_, **__: moved.append("to"))
+    monkeypatch.setattr(nn.Module, "_apply", lambda *_, **__: moved.append("_apply"))
+    train(model, batches, TrainConfig(steps=2))
+    assert moved == []
+    assert {x.dtype for x in model.parameters()} == {dtype}
+    assert {x.device.type for x in model.parameters()} == {"cpu"}
+
+
+@pytest.mark.parametrize(
+    "precision, dtype, sentence",
+    [
+        ("float32", "float64", "needs float32 weights, the model's are float64: call"),
+        ("float64", "float32", "needs float64 weights, the model's are float32: call"),
+        ("bfloat16", "float64", "needs float32 weights, the model's are float64: call"),
+        ("auto", "float16", "model has float16 weights"),
+    ],
+)
+def test_a_precision_that_the_weights_do_not_have_is_refused(
+    precision, dtype, sentence
+):
+    model = make_model().to(getattr(torch, dtype))
+    with pytest.raises(ValueError, match=sentence):
+        train(model, batches, TrainConfig(steps=2, precision=precision))
+
+
+def test_weights_of_two_types_are_refused():
+    model = make_model()
+    model.blocks[0].double()
+    with pytest.raises(ValueError, match="model must be of one type, its weights are"):
+        train(model, batches, TrainConfig(steps=2))
+
+
+def test_mean_loss_is_what_an_evaluation_should_be():
+    """B7: it built graphs, measured with dropout and did not cast a float batch."""
+    model, seen = make_model().train(), []
+    model.blocks[0].eval()  # a module that its owner keeps in eval mode
+
+    def loss(model, batch, label_smoothing):
+        value = next_token_loss(model, batch, label_smoothing)
+        seen.append((value.requires_grad, model.training))
+        return value
+
+    first = mean_loss(model, batches, 3, loss)
+    assert first == mean_loss(model, batches, 3, loss)  # without dropout
+    assert seen == [(False, False)] * 6
+    assert model.training and model.blocks[1].training
+    assert not model.blocks[0].training
+    with pytest.raises(RuntimeError):
+        mean_loss(model, lambda step: 1 / 0 if step else batches(0), 1, broken)
+    assert model.training
+
+
+def broken(model, batch, label_smoothing):
+    raise RuntimeError
+
+
+def test_a_float_batch_is_cast_alike_in_training_and_evaluation():
+    """B7: a float64 model trained on a float32 batch, then its evaluation stopped."""
+    model = nn.Linear(3, 2).double()
+
+    def points(step):
+        draw = torch.Generator().manual_seed(step)
+        x = torch.randn(4, 3, generator=draw, dtype=torch.float32)
+        return x, torch.randint(2, (4,), generator=draw)
+
+    def loss(model, batch, label_smoothing):
+        return F.cross_entropy(model(batch[0]), batch[1])
+
+    history = train(
+        model,
+        points,
+        TrainConfig(steps=2),
+        loss=loss,
+        evaluate=lambda model: mean_loss(model, points, 2, loss),
+    )
+    assert [step for step, _ in history.evaluations] == [2]
+
+
+def test_a_loss_needs_no_smoothing_to_be_called_by_hand():
+    batch = batches(0)
+    model = make_model().eval()
+    assert torch.equal(
+        next_token_loss(model, batch), next_token_loss(model, batch, 0.0)
+    )
+
+
+def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights_in_float32():
+    seen = set()
+
+    def loss(model, batch, label_smoothing):
+        inputs, labels = batch
+        logits = model(inputs)
+        seen.add(logits.dtype)
+        return label_loss(logits, labels, label_smoothing)
+
+    config = TrainConfig(steps=3, precision="bfloat16", optimizer="muon")
+    model = make_model()
+    history = train(model, batches, config, loss=loss)
+    assert seen == {torch.bfloat16}
+    assert {x.dtype for x in model.parameters()} == {torch.float32}
+    full = train(make_model(), batches, replace(config, precision="float32"))
+    assert history.losses == pytest.approx(full.losses, abs=0.05)
+    assert history.losses != full.losses
+
+
+@pytest.mark.parametrize(
+    "able, expected",
+    [
+        ({"avx2": True}, "float32"),
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
+    ],
+)
+def test_precision_follows_what_the_processor_has(monkeypatch, able, expected):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
+    assert find_precision(torch.device("cpu")) == expected
+
+
+def test_find_device_prefers_an_accelerator():
+    has_one = torch.cuda.is_available() or torch.backends.mps.is_available()
+    assert (find_device().type != "cpu") == has_one
+    assert find_precision(torch.device("mps")) == "float32"
+
+
+def test_a_bar_only_for_a_person(monkeypatch, capfd):
+    train(make_model(), batches, replace(CONFIG, steps=2, warmup_steps=1))
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert not is_watched()
+    monkeypatch.setenv("TQDM_DISABLE", "0")
+    assert is_watched()
+    train(make_model(), batches, replace(CONFIG, steps=2, warmup_steps=1))
+    shown = capfd.readouterr().err
+    assert "2/2" in shown and "loss=" in shown
+
+
+# ---- checkpoints
+
+
+def failing_at(stop):
+    """The batches, until a person presses stop."""
+
+    def stopped(step):
+        if step == stop:
+            raise KeyboardInterrupt
+        return batches(step)
+
+    return stopped
+
+
+@optimizers
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer):
+    whole = run(tmp_path / "whole", optimizer)
+    assert whole == train(make_model(), batches, replace(CONFIG, optimizer=optimizer))
+
+    for stop in (1, 5, 12, STEPS - 1):
+        config = replace(CONFIG, optimizer=optimizer, checkpoint_every=2)
+        with pytest.raises(KeyboardInterrupt):
+            train(make_model(), failing_at(stop), config, checkpoints=tmp_path / "cut")
+        kept = [path.name for path in list_checkpoints(tmp_path / "cut")]
+        newest = stop // 2 * 2
+        assert kept == [f"step-{i:07d}" for i in (newest - 2, newest) if i > 0]
+    assert run(tmp_path / "cut", optimizer) == whole
+    assert run(tmp_path / "cut", optimizer) == whole  # a finished run is only loaded
+
+
+def test_a_finished_run_gives_back_the_trained_weights(tmp_path):
+    config = replace(CONFIG, checkpoint_every=10)
+    first, second = make_model(), without_dropout()
+    train(first, batches, config, checkpoints=tmp_path)
+    second = make_model()
+    for weight in second.parameters():
+        weight.data.zero_()
+    train(second, batches, config, checkpoints=str(tmp_path))
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert not second.training
+
+
+def test_evaluations_survive_a_resumption(tmp_path):
+    config = replace(CONFIG, checkpoint_every=4)
+    options = {
+        "evaluate": lambda model: mean_loss(model, batches, 2),
+        "evaluate_every": 3,
+    }
+    whole = train(make_model(), batches, config, checkpoints=tmp_path / "a", **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            make_model(),
+            failing_at(13),
+            config,
+            checkpoints=tmp_path / "b",
+            **options,
+        )
+    resumed = train(
+        make_model(), batches, config, checkpoints=tmp_path / "b", **options
+    )
+    assert resumed == whole and len(whole.evaluations) == 8
+
+
+def test_the_newest_two_are_kept_and_leftovers_are_cleared(tmp_path):
+    (tmp_path / "step-0000099.tmp").mkdir()
+    run(tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"step-{STEPS - 2:07d}", f"step-{STEPS:07d}"]
+    assert len(names) == KEPT
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    config = replace(CONFIG, steps=4, warmup_steps=1, checkpoint_every=2)
+    train(make_model(), batches, config, checkpoints=tmp_path)
+
+    def refused(sentence, model=None, data=batches, **changes):
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            changed = replace(config, **changes)
+            train(model or make_model(), data, changed, checkpoints=tmp_path)
+
+    refused(
+        "learning_rate is 0.003 in the checkpoint and 0.004 in this run",
+        learning_rate=4e-3,
+    )
+    refused("steps is 4 in the checkpoint and 5 in this run", steps=5)
+    refused(
+        "precision is float32 in the checkpoint and bfloat16 in this run",
+        precision="bfloat16",
+    )
+    wide = DecoderLM(
+        DecoderConfig(
+            vocab_size=VOCAB,
+            stack=StackConfig(
+                d_model=48, num_heads=3, num_layers=2, d_ff=40, max_length=16
+            ),
+        )
+    )
+    refused("model.tokens.weight is (11, 24) in the checkpoint and (11, 48) in", wide)
+    refused("p=0.2", without_dropout())
+    refused("first batch", data=lambda step: batches(step + 1))
+    again = replace(config, checkpoint_every=1)  # changes no loss
+    assert train(make_model(), batches, again, checkpoints=tmp_path).steps[-1] == 4
+
+
+@pytest.mark.parametrize("part", ["notes.json", ".metadata", "__0_0.distcp"])
+@pytest.mark.parametrize(
+    "damage",
+    [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:40])],
+    ids=["gone", "half"],
+)
+def test_a_damaged_checkpoint_is_named(tmp_path, capfd, part, damage):
+    whole = run(tmp_path)
+    newest = list_checkpoints(tmp_path)[-1]
+    damage(newest / part)
+    with pytest.raises(ValueError, match=r"step-0000024 cannot be read .* delete it"):
+        run(tmp_path)
+    assert capfd.readouterr().err == ""
+    shutil.rmtree(newest)
+    assert run(tmp_path) == whole
+
+
+def test_another_loss_is_another_run(tmp_path):
+    """B14: a checkpoint was resumed with another loss without a word."""
+    config = replace(CONFIG, steps=4, warmup_steps=1, checkpoint_every=2)
+    train(make_model(), batches, config, checkpoints=tmp_path)
+    with pytest.raises(ValueError, match="loss is next_token_loss in the checkpoint"):
+        train(make_model(), batches, config, checkpoints=tmp_path, loss=broken)
+
+
+def test_a_finished_run_called_again_is_evaluated(tmp_path):
+    """B14: it returned the history of the first call, without an evaluation."""
+    config = replace(CONFIG, steps=4, warmup_steps=1, checkpoint_every=2)
+    train(make_model(), batches, config, checkpoints=tmp_path)
+    options = {"checkpoints": tmp_path, "evaluate": lambda model: 7.0}
+    history = train(make_model(), batches, config, **options)
+    assert history.evaluations == [(4, 7.0)]
+
+
+def test_a_sound_checkpoint_of_another_model_is_not_called_damaged(tmp_path):
+    alone, small, wide = (
+        Processes(torch.device("cpu")),
+        nn.Linear(2, 3),
+        nn.Linear(2, 4),
+    )
+    parts = (small, [torch.optim.AdamW(small.parameters())])
+    save_checkpoint(tmp_path, 1, parts, {"identity": {}}, alone)
+    parts = (wide, [torch.optim.AdamW(wide.parameters())])
+    with pytest.raises(ValueError, match=r"does not fit the model: weight is \(3, 2\)"):
+        load_checkpoint(tmp_path, parts, {}, alone)
+
+
+def test_a_failure_while_writing_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    alone, layer = Processes(torch.device("cpu")), nn.Linear(2, 3)
+    parts = (layer, [torch.optim.AdamW(layer.parameters())])
+    save_checkpoint(tmp_path, 1, parts, {}, alone)
+
+    def full(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(tmp_path, 2, parts, {}, alone)
+    monkeypatch.undo()
+    monkeypatch.setattr(dcp, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(tmp_path, 2, parts, {}, alone)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-0000001"]
+
+
+def start_and_kill(folder, result, optimizer, seconds):
+    """Start the run in a process of its own and kill -9 it, unless it is done."""
+    script = Path(__file__).parents[1] / "support" / "kill_run.py"
+    command = [sys.executable, str(script), str(folder), str(result), optimizer]
+    process = subprocess.Popen(command)
+    try:
+        if seconds is None:  # as soon as a first checkpoint is complete
+            while process.poll() is None and not list_checkpoints(folder):
+                time.sleep(0.001)
+        else:
+            process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        process.kill()
+        process.wait()
+    return process.returncode
+
+
+def test_killed_once_and_resumed_the_losses_are_bit_equal(tmp_path):
+    whole = run(tmp_path / "whole")
+    folder, result = tmp_path / "killed", tmp_path / "losses.json"
+    assert start_and_kill(folder, result, "adamw", None) == -signal.SIGKILL
+    assert len(list_checkpoints(folder)) > 0 and not result.exists()
+    assert run(folder) == whole
+
+
+@pytest.mark.long
+@optimizers
+def test_killed_many_times_the_losses_are_bit_equal(tmp_path, optimizer):
+    whole = run(tmp_path / "whole", optimizer)
+    started = time.perf_counter()
+    folder, result = tmp_path / "full", tmp_path / "losses.json"
+    assert start_and_kill(folder, result, optimizer, 300) == 0
+    assert json.loads(result.read_text()) == whole.losses
+    needed = time.perf_counter() - started
+    for attempt in range(8):
+        folder, kills = tmp_path / f"killed-{attempt}", 0
+        for part in (0.55, 0.7, 0.8, 0.9, 0.97):
+            wait = needed * (part + 0.01 * attempt)
+            kills += start_and_kill(folder, tmp_path / "x", optimizer, wait) != 0
+        assert kills, "no run was killed"
+        assert run(folder, optimizer) == whole
+
+
+# ---- nonsense
+
+
+def spoiled(at, value):
+    """A loss that is `value` at one step."""
+    calls = iter(range(STEPS))
+
+    def loss(model, batch, label_smoothing):
+        real = next_token_loss(model, batch, label_smoothing)
+        return real * value if next(calls) == at else real
+
+    return loss
+
+
+def assert_same_weights(first, second):
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(value):
+    model, expected = make_model(), make_model()
+    with pytest.raises(
+        FloatingPointError, match=rf"loss is {value} at step 3 \(no update"
+    ):
+        train(model, batches, CONFIG, loss=spoiled(3, value))
+    with pytest.raises(KeyboardInterrupt):
+        train(expected, failing_at(3), CONFIG)
+    assert_same_weights(model, expected)
+    assert not model.training
+
+
+def test_a_gradient_that_is_not_finite_leaves_the_weights_alone():
+    def loss(model, batch, label_smoothing):
+        zero = (model.head.weight * 0).sum().clamp(min=0)
+        return next_token_loss(model, batch, 0.0) + zero.sqrt()
+
+    model = make_model()
+    with pytest.raises(FloatingPointError, match=r"gradient norm is nan at step 0"):
+        train(model, batches, CONFIG, loss=loss)
+    assert_same_weights(model, make_model())
+
+
+ids = torch.ones(2, 3, dtype=torch.int64)
+REFUSED = {
+    "batches(0) must return a tuple of tensors, got a tensor of shape (2, 3)": {
+        "batches": lambda s: ids
+    },
+    "batches(0)[1] must be a torch.Tensor, got a list of length 1": {
+        "batches": lambda s: (ids, [1])
+    },
+    "at least one; got shapes [(0, 3), (0, 3)]": {
+        "batches": lambda s: (ids[:0], ids[:0])
+    },
+    "same number of rows, at least one; got shapes []": {"batches": lambda s: ()},
+    "got shapes [(2, 3), (1, 3)]": {"batches": lambda s: (ids, ids[:1])},
+    "batches(0): every label is -100 (ignored)": {
+        "batches": lambda s: (ids, torch.full_like(ids, IGNORED))
+    },
+    "evaluate_every must be an integer >= 0, got -1": {"evaluate_every": -1},
+    "evaluate_every=5 needs evaluate, got None": {"evaluate_every": 5},
+    "checkpoints=x and config.checkpoint_every=0 must be given together": {
+        "checkpoints": "x"
+    },
+    "checkpoints=None and config.checkpoint_every=3 must be given together": {
+        "config": replace(CONFIG, checkpoint_every=3)
+    },
+    "model has no trainable parameter": {"model": make_model().requires_grad_(False)},
+    "loss must return one number, got shape (2, 3)": {
+        "loss": lambda model, batch, smoothing: model(batch[0])[..., 0]
+    },
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED, ids=lambda s: s[:40])
+def test_nonsense_gets_one_clear_sentence(sentence):
+    given = {"model": make_model(), "batches": lambda s: (ids, ids), "config": CONFIG}
+    with pytest.raises((ValueError, TypeError), match=re.escape(sentence)):
+        train(**(given | REFUSED[sentence]))
+
+
+def test_checkpoints_in_place_of_a_file(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("here")
+    with pytest.raises(ValueError, match="file is a file"):
+        run(file)
+
+
+def test_histories_compare_without_their_seconds():
+    assert History(seconds=1.0) == History(seconds=2.0)
+    assert History(losses=[1.0]) != History(losses=[2.0])

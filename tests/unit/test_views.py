@@ -1,0 +1,614 @@
+"""Views: what they say is what was computed, and a token is never markup."""
+
+import json
+import re
+
+import pytest
+import torch
+
+import course_utils.looking.plots
+from course_utils.attention import MultiHeadAttention
+from course_utils.config import (
+    ClassifierConfig,
+    DecoderConfig,
+    EncoderDecoderConfig,
+    LlamaConfig,
+    StackConfig,
+)
+from course_utils.looking.recording import Recording, record
+from course_utils.looking.views import bertviz_offline, page, pieces
+from course_utils.looking.views.explorer import show_attention
+from course_utils.looking.views.neurons import show_neurons
+from course_utils.models import (
+    Classifier,
+    DecoderLM,
+    Encoder,
+    EncoderDecoder,
+    LlamaLM,
+)
+from course_utils.recurrent import RecurrentSeq2Seq
+from tests.support.hostile import HOSTILE
+from tests.support.view_data import decoded, numbers, payload, unpacked
+
+HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
+SMALL = StackConfig(
+    d_model=8, num_heads=HEADS, num_layers=LAYERS, d_ff=16, max_length=12
+)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook would store: a list of (data, metadata)."""
+    outputs = []
+
+    def keep(data, metadata=None, raw=False):
+        outputs.append((data, metadata or {}))
+
+    monkeypatch.setattr(page, "display", keep)
+    monkeypatch.setattr(bertviz_offline, "display", keep)
+    monkeypatch.setattr(course_utils.looking.plots, "display", keep)
+    return outputs
+
+
+def words(count, letter="w"):
+    return [f"{letter}{i}" for i in range(count)]
+
+
+def translator():
+    torch.manual_seed(0)
+    config = EncoderDecoderConfig(
+        source_vocab_size=11, target_vocab_size=13, encoder=SMALL, decoder=SMALL
+    )
+    source = torch.randint(4, 11, (1, SOURCE))
+    source[0, -2:] = 0
+    target = torch.randint(4, 13, (1, TARGET))
+    return EncoderDecoder(config).double().eval(), (source, target)
+
+
+def decoder():
+    torch.manual_seed(0)
+    model = DecoderLM(DecoderConfig(vocab_size=11, stack=SMALL))
+    return model.double().eval(), (torch.randint(4, 11, (1, TARGET)),)
+
+
+def llama():
+    torch.manual_seed(0)
+    model = LlamaLM(
+        LlamaConfig(
+            vocab_size=11,
+            d_model=8,
+            num_heads=HEADS,
+            num_kv_heads=1,
+            num_layers=LAYERS,
+            d_ff=16,
+            max_length=12,
+        )
+    )
+    return model.double().eval(), (torch.randint(4, 11, (1, TARGET)),)
+
+
+@pytest.mark.parametrize("make", [translator, decoder, llama])
+def test_maps_are_those_of_the_forward_pass(make, shown):
+    model, ids = make()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    crossed = len(ids) > 1
+    source = words(SOURCE, "s") if crossed else None
+    show_attention(seen, words(TARGET), source, title="A finding.")
+    data = payload(shown[0][0]["text/html"])
+    names = ["encoder", "decoder", "cross"] if crossed else ["self"]
+    assert [part["name"] for part in data["parts"]] == names
+    stems = {
+        "encoder": "encoder.blocks.{}.attention",
+        "cross": "blocks.{}.cross_attention",
+    }
+    for part in data["parts"]:
+        codes, weights = decoded(part)
+        stem = stems.get(part["name"], "blocks.{}.attention")
+        assert part["layers"] == ["0", "1", "2"]
+        for layer in range(LAYERS):
+            name = stem.format(layer)
+            true = seen.weights()[name][0]
+            assert (weights[layer] - true).abs().max() <= 1 / 479
+            assert ((codes[layer] == 0) == (true == 0)).all()
+            assert (true.sum(-1) - 1).abs().max() < 1e-12
+            assert_makes_the_output(model.get_submodule(name), seen, name, true)
+        if part["name"] != "cross":
+            future = torch.ones(codes.shape[-2:]).triu(1).bool()
+            assert part["name"] == "encoder" or (codes[..., future] == 0).all()
+        if part["name"] in ("encoder", "cross"):
+            assert (codes[..., -2:] == 0).all() and (codes[..., :-2] > 0).any()
+        queries, keys = (data["tokens"][side] for side in part["tokens"])
+        assert queries == (source if part["name"] == "encoder" else words(TARGET))
+        alone = part["name"] in ("decoder", "self")
+        assert keys == (words(TARGET) if alone else source)
+
+
+def encoder():
+    return Encoder(11, SMALL), "blocks.{}.attention"
+
+
+def classifier():
+    model = Classifier(ClassifierConfig(vocab_size=11, num_classes=3, stack=SMALL))
+    return model, "encoder.blocks.{}.attention"
+
+
+def windowed():
+    return decoder()[0], "blocks.{}.attention"
+
+
+def grouped():
+    return llama()[0], "blocks.{}.attention"
+
+
+# Who may look at whom: all, two texts packed into one row, a window of three.
+WHOLE = torch.ones(TARGET, TARGET).bool()
+PACKED = torch.block_diag(torch.ones(2, 2), torch.ones(3, 3)).bool().tril()
+WINDOW = WHOLE.tril() & ~WHOLE.tril(-3)
+
+
+@pytest.mark.parametrize("mask", [WHOLE, PACKED, WINDOW])
+@pytest.mark.parametrize("make", [encoder, classifier, windowed, grouped])
+def test_maps_are_true_under_any_mask(make, mask, shown):
+    torch.manual_seed(0)
+    model, stem = make()
+    model = model.double().eval()
+    ids = torch.randint(4, 11, (1, TARGET))
+    if make in (encoder, classifier):
+        ids[0, -1] = 0
+    causal = {} if make in (encoder, classifier) else {"causal": False}
+    with torch.no_grad(), record(model) as seen:
+        model(ids, mask=mask, **causal)
+    show_attention(seen, words(TARGET), title="A finding.")
+    data = payload(shown[0][0]["text/html"])
+    (part,) = data["parts"]
+    assert part["name"] == ("encoder" if make is classifier else "self")
+    assert part["tokens"] == [0, 0] or data["tokens"][1] == words(TARGET)
+    codes, weights = decoded(part)
+    for layer in range(LAYERS):
+        name = stem.format(layer)
+        true = seen.weights()[name][0]
+        hidden = ~mask | (ids == 0)
+        assert (codes[layer] == 0).equal(hidden.expand(HEADS, -1, -1))
+        assert (weights[layer] - true).abs().max() <= 1 / 479
+        seeing = (~hidden).any(-1)
+        assert (true.sum(-1) - seeing.double()).abs().max() < 1e-12
+        assert_makes_the_output(model.get_submodule(name), seen, name, true)
+
+
+@pytest.mark.parametrize("score", ["dot", "general", "additive", "cosine"])
+def test_maps_of_a_recurrent_translator_are_true(score, shown):
+    torch.manual_seed(0)
+    model = RecurrentSeq2Seq(11, 13, d_model=8, score=score).double().eval()
+    source = torch.randint(4, 11, (1, SOURCE))
+    target = torch.randint(4, 13, (1, TARGET))
+    source[0, -2:] = 0
+    with torch.no_grad(), record(model) as seen:
+        model(source, target)
+    show_attention(seen, words(TARGET), words(SOURCE, "s"), title="A finding.")
+    data = payload(shown[0][0]["text/html"])
+    (part,) = data["parts"]
+    assert part["name"] == "cross" and part["tokens"] == [0, 1]
+    assert data["tokens"] == [words(TARGET), words(SOURCE, "s")]
+    codes, weights = decoded(part)
+    true = seen.weights()["attention"][0]
+    assert (weights[0] - true).abs().max() <= 1 / 479
+    assert (codes[..., -2:] == 0).all() and (codes[..., :-2] > 0).all()
+    assert (true.sum(-1) - 1).abs().max() < 1e-12
+    context = true[0] @ model.encode(source)[0]
+    torch.testing.assert_close(context, seen["attention.attend"][0])
+
+
+def assert_makes_the_output(layer, seen, name, weights):
+    """The layer's output, computed again from the weights that are shown."""
+    values = seen[f"{name}.to_values"][0]
+    per_head = values.unflatten(-1, (-1, values.shape[-1] // kv_heads(layer)))
+    per_head = per_head.transpose(0, 1).repeat_interleave(
+        layer.num_heads // kv_heads(layer), 0
+    )
+    context = (weights @ per_head).transpose(0, 1).flatten(1)
+    torch.testing.assert_close(layer.to_output(context), seen[name][0])
+
+
+def kv_heads(layer):
+    return getattr(layer, "num_kv_heads", layer.num_heads)
+
+
+def test_every_view_leaves_a_picture_and_a_sentence(shown):
+    weights = {"": torch.tensor([[[[1.0, 0.0], [0.2, 0.8]]]])}
+    show_attention(weights, ["it", " sat"], title="It looks back.")
+    (view, _), (picture, about) = shown
+    sentence = (
+        "It looks back. The strongest link goes from “sat” to “sat”, weight 0.80 "
+        "(self attention, layer 0, head 0)."  # "it" has no choice: it sees itself alone
+    )
+    assert view["text/plain"].startswith(sentence) and "trust" in view["text/plain"]
+    assert f"<p>{view['text/plain']}</p>" in view["text/html"]
+    assert picture["image/png"][:4] == b"\x89PNG"
+    assert about["image/png"]["alt"] == picture["text/plain"] == sentence
+
+
+def test_the_strongest_link_is_named_even_where_no_row_can_choose(shown):
+    show_attention({"": torch.eye(2)[None, None]}, ["a", "b"], title="Alone.")
+    assert "from “a” to “a”, weight 1.00" in shown[0][0]["text/plain"]
+
+
+def test_the_same_data_give_the_same_page(shown):
+    torch.manual_seed(0)
+    weights = {"": torch.randn(1, HEADS, TARGET, TARGET).softmax(-1)}
+    for title in ("One.", "One.", "Two."):
+        show_attention(weights, words(TARGET), title=title)
+    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    assert first == second != third
+    assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_rounding_does_not_turn_on_a_last_bit():
+    shares = [1 / n for n in range(1, 161)] + [n / 480 for n in range(480)]
+    shares = torch.tensor(shares, dtype=torch.float64)
+    codes = page.weight_codes(shares)
+    for off in (1 - 1e-9, 1 + 1e-9):
+        assert (page.weight_codes(shares * off) == codes).all()
+    assert page.weight_codes(torch.tensor([0.0, 1e-30, 0.5, 1.0])).tolist() == [
+        0,
+        1,
+        121,
+        241,
+    ]
+    for wrong in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            page.weight_codes(torch.tensor([wrong]))
+
+
+def test_numbers_survive_as_characters():
+    codes = torch.arange(256)
+    assert (numbers(page.characters(codes.numpy())) == codes).all()
+
+
+def test_hostile_tokens_stay_text(shown):
+    count = len(HOSTILE)
+    assert count >= 30
+    weights = {"": torch.eye(count).expand(1, 1, count, count)}
+    show_attention(weights, HOSTILE, title=HOSTILE[2])
+    html = shown[0][0]["text/html"]
+    assert html.count("</script") == html.count("<script") == 1
+    assert "<!--" not in html.split("<script>")[1] and "\u2028" not in html
+    html.encode("utf-8")
+    assert payload(html)["tokens"][0] == HOSTILE
+    assert shown[1][0]["image/png"] and len(shown[1][0]["text/plain"]) < 400
+
+
+SHARPNESS = (0.0, 0.3, 1.0, 1.5, 2.0, 3.0, 10.0)
+
+
+def test_a_view_is_small(shown, record_budget):
+    for layers, heads, tokens, allowed in ((2, 4, 7, 12), (6, 8, 20, 28)):
+        for sharpness in SHARPNESS:
+            torch.manual_seed(0)
+            scores = sharpness * torch.randn(layers, 1, heads, tokens, tokens)
+            weights = {f"blocks.{i}": one.softmax(-1) for i, one in enumerate(scores)}
+            show_attention(weights, words(tokens), title="Random weights.")
+            codes, _ = decoded(payload(shown[-2][0]["text/html"])["parts"][0])
+            true = torch.cat(list(weights.values()))
+            assert (codes == torch.tensor(page.weight_codes(true))).all()
+        sizes = [len(data["text/html"].encode()) for data, _ in shown[::2]]
+        name = f"view of {layers} layers, {heads} heads, {tokens} tokens, KB"
+        record_budget(name, round(max(sizes) / 1000, 1), allowed)
+        shown.clear()
+
+
+@pytest.mark.parametrize("levels", [1, 2, 7, 90, 256])
+def test_packing_loses_nothing_and_never_adds(levels):
+    for length in (0, 1, 2, 3, 40, 3000):
+        torch.manual_seed(length)
+        codes = (levels * torch.rand(length) ** 3).long().numpy()
+        text = page.characters(codes)
+        small = page.packed(text)
+        assert unpacked(*small) == text
+        assert len("".join(small).encode()) <= len(text.encode())
+    assert page.packed("a" * 50_001) == ["a" * 50_001]
+
+
+def test_a_lone_attention_layer_and_its_memory(shown):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(8, HEADS)
+    with torch.no_grad(), record(layer) as seen:
+        layer(torch.randn(1, TARGET, 8), torch.randn(1, SOURCE, 8))
+    show_attention(seen, words(TARGET), words(SOURCE, "s"), title="Random.")
+    data = payload(shown[0][0]["text/html"])
+    assert [part["name"] for part in data["parts"]] == ["cross"]
+    assert data["parts"][0]["shape"] == [1, HEADS, TARGET, SOURCE]
+
+
+ONE = {"": torch.full((1, HEADS, 3, 3), 1 / 3)}
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "sentence"),
+    [
+        (ONE, {"tokens": ["a"]}, "3 queries and 3 keys.*got 1 and 1"),
+        (ONE, {"title": " "}, "title must not be empty"),
+        (ONE, {"layer": 1}, r"layer must be in \[0, layers=1\), got 1"),
+        (ONE, {"head": -1}, r"head must be in \[0, heads=2\), got -1"),
+        (ONE, {"part": "cross"}, "part must be one of 'self'; got 'cross'"),
+        ({}, {}, r"no attention weights: run the model .* \(output_attentions=True"),
+        ({"": torch.ones(2, 1, 3, 3)}, {}, "one text at a time"),
+        ({"": torch.full((1, 1, 3, 3), 2.0)}, {}, "'' must be .* from 0 to 1, got 2"),
+        ({"": torch.full((1, 1, 3, 3), torch.nan)}, {}, "from 0 to 1, got nan"),
+        ({"a.0": ONE[""], "a.1": ONE[""][:, :1]}, {}, "differ in shape"),
+        ({"a.0": ONE[""], "b.0": ONE[""]}, {}, "cannot share a view"),
+        (
+            {"": torch.zeros(1, 1, 161, 161)},
+            {"tokens": words(161)},
+            "up to 160 tokens, got 161: shorten the text",
+        ),
+        (
+            {f"a.{i}": torch.zeros(1, 16, 128, 128) for i in range(12)},
+            {"tokens": words(128)},
+            "2,400,000 weights, got 3,145,728: shorten the text, or hand in fewer",
+        ),
+    ],
+)
+def test_nonsense_is_named(weights, options, sentence, shown):
+    options = {"tokens": ["a", "b", "c"], "title": "t", **options}
+    with pytest.raises(ValueError, match=sentence):
+        show_attention(weights, **options)
+    assert shown == []
+
+
+NUMBERED = {
+    # defect 7: the first number of a name was the label, so layers replaced each other
+    ("gpt2.layer.0", "gpt2.layer.1"): ["0", "1"],
+    ("gpt2.layer.0", "gpt2.layer.3", "gpt2.layer.11"): ["0", "3", "11"],
+    ("stage1.blocks.0", "stage2.blocks.0"): ["1", "2"],
+    ("stage1.blocks.0", "stage1.blocks.1", "stage2.blocks.0"): ["1.0", "1.1", "2.0"],
+    ("block.0.layer.1.attn", "block.1.layer.1.attn"): ["0", "1"],
+    ("gpt2.layer.5",): ["5"],
+    ("attention",): ["0"],
+    ("blocks.3.attention",): ["3"],
+    ("blocks.0", "blocks.1"): ["0", "1"],
+}
+
+
+@pytest.mark.parametrize("names", NUMBERED)
+@pytest.mark.parametrize("show", [show_attention, bertviz_offline.show_bertviz])
+def test_no_layer_is_lost(names, show, shown):
+    weights = {}
+    for place, name in enumerate(names):
+        weights[name] = torch.eye(3).roll(place, 0)[None, None]
+    show(weights, ["a", "b", "c"], title="Layers.")
+    if show is show_attention:
+        data = payload(shown[0][0]["text/html"])
+        (part,) = data["parts"]
+        assert part["layers"] == NUMBERED[names]
+        codes, _ = decoded(part)
+    else:
+        html = shown[0][0]["text/html"]
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        codes = torch.tensor(params["attention"][0]["attn"])
+    assert len(codes) == len(names)
+    for layer, true in zip(codes, weights.values(), strict=True):
+        assert torch.equal(layer > 0, true[0] > 0)
+
+
+def test_the_sentence_names_the_layer_as_the_view_does(shown):
+    weights = {f"blocks.{i}": torch.eye(2)[None, None] for i in (4, 7)}
+    show_attention(weights, ["a", "b"], title="Two of many.", layer=1)
+    assert "layer 7, head 0" in shown[0][0]["text/plain"]
+
+
+KINDS = {
+    "bfloat16": torch.Tensor.bfloat16,
+    "float16": torch.Tensor.half,
+    "float64": torch.Tensor.double,
+    "gradient": lambda weights: weights.clone().requires_grad_(),
+    "NumPy": torch.Tensor.numpy,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("show", [show_attention, bertviz_offline.show_bertviz])
+def test_weights_of_any_type_can_be_shown(kind, show, shown):
+    given = KINDS[kind](torch.tensor([[[[1.0, 0.0], [0.3, 0.7]]]]))
+    exact = torch.as_tensor(given).detach().double()
+    for weights in (exact, given):
+        show({"blocks.0": weights}, ["a", "b"], title="The same.")
+    assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
+
+
+def test_a_model_in_bfloat16_can_be_shown(shown):
+    model, ids = decoder()
+    model.bfloat16()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    show_attention(seen, words(TARGET), title="Rounded.")
+    show_neurons(seen, words(TARGET), title="Rounded.")
+    pieces.show_sampling(torch.randn(5).bfloat16(), words(5), title="Rounded.")
+    assert len(shown) == 6
+
+
+def test_weights_alone_have_no_neurons(shown):
+    """Bug b18: "stack expects a non-empty TensorList"."""
+    with pytest.raises(
+        ValueError, match=r"recording .* holds no queries.*show_attention"
+    ):
+        show_neurons(ONE, ["a", "b", "c"], title="t")
+    assert shown == []
+
+
+def test_a_tuple_of_attentions_is_told_how_to_come_in():
+    maps = (ONE[""], ONE[""])
+    with pytest.raises(TypeError, match=r"got a tuple; hand in \{f'layer.\{i\}'"):
+        show_attention(maps, ["a", "b", "c"], title="t")
+
+
+def test_tokens_must_be_a_list():
+    with pytest.raises(TypeError, match="tokens must be a list of strings"):
+        show_attention(ONE, "abc", title="t")
+
+
+def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
+    model, ids = translator()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    for view in ("head", "head", "model"):
+        bertviz_offline.show_bertviz(
+            seen, words(TARGET), words(SOURCE, "s"), title="A finding.", view=view
+        )
+    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    assert first == second != third
+    for html in (first, third):
+        assert len(set(re.findall(r"bertviz-[0-9a-f]+", html))) == 1
+        assert "require" not in html.split("PYTHON")[0][:2000]
+        assert "cdnjs" not in html
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        names = [part["name"] for part in params["attention"]]
+        assert names == ["Encoder", "Decoder", "Cross"]
+        cross = torch.tensor(params["attention"][2]["attn"], dtype=torch.float64)
+        true = [seen.weights()[f"blocks.{i}.cross_attention"][0] for i in range(LAYERS)]
+        assert (cross - torch.stack(true)).abs().max() < 1e-4
+        assert params["attention"][2]["left_text"] == words(TARGET)
+    assert shown[1][0]["image/png"] and "trust" in shown[0][0]["text/plain"]
+
+
+def test_bertviz_takes_hostile_tokens_as_text(shown):
+    weights = {"": torch.eye(len(HOSTILE))[None, None]}
+    for view in ("head", "model"):
+        bertviz_offline.show_bertviz(weights, HOSTILE, title=HOSTILE[2], view=view)
+        html = shown[-2][0]["text/html"]
+        assert html.count("</script") == 1
+        html.encode("utf-8")
+        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+        assert params["attention"][0]["left_text"] == HOSTILE
+
+
+def test_views_take_a_transformers_model(shown):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"n_embd": 8, "n_layer": LAYERS, "n_head": HEADS}
+    config = transformers.GPT2Config(vocab_size=11, n_positions=8, **sizes)
+    config._attn_implementation = "eager"
+    model = transformers.GPT2Model(config).eval()
+    with torch.no_grad():
+        maps = model(torch.arange(TARGET)[None], output_attentions=True).attentions
+    weights = {f"layer.{i}": one for i, one in enumerate(maps)}
+    bertviz_offline.show_bertviz(weights, words(TARGET), title="Random.")
+    show_attention(weights, words(TARGET), title="Random.", layer=2)
+    html = shown[0][0]["text/html"]
+    params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+    stated = torch.tensor(params["attention"][0]["attn"])
+    assert (stated - torch.cat(maps)).abs().max() < 1e-4
+    codes, _ = decoded(payload(shown[2][0]["text/html"])["parts"][0])
+    assert ((codes == 0) == (torch.cat(maps) == 0)).all()
+
+
+def test_bertviz_nonsense_is_named():
+    with pytest.raises(ValueError, match="view must be one of 'head', 'model'; got"):
+        bertviz_offline.show_bertviz(ONE, ["a", "b", "c"], title="t", view="n")
+    with pytest.raises(ValueError, match="what bertviz"):
+        bertviz_offline.offline("<p>else</p>", "s")
+
+
+@pytest.mark.parametrize("make", [decoder, llama])
+def test_neurons_multiply_and_add_up_to_the_scores(make, shown):
+    model, ids = make()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    show_neurons(seen, words(TARGET), title="A sum of products.", query=2)
+    data = payload(shown[0][0]["text/html"])
+    assert data["shape"] == [LAYERS, HEADS, TARGET, 8 // HEADS]
+    assert data["at"] == [0, 0, 2] and data["scale"] == " / √4"
+    for point in ("queries", "keys"):
+        true = torch.stack(
+            [seen[f"blocks.{i}.attention.attend.{point}"][0] for i in range(LAYERS)]
+        )
+        most = true.abs().amax((-2, -1), keepdim=True)
+        shares = (numbers(data[point]).reshape(data["shape"]) - 120) / 120
+        assert (shares - true / most).abs().max() <= 1 / 239
+    for i in range(LAYERS):
+        name = f"blocks.{i}.attention.attend"
+        products = seen[f"{name}.queries"] @ seen[f"{name}.keys"].mT / 2
+        assert (products - seen[f"{name}.scores"]).abs().max() < 1e-12
+    shape = (LAYERS, HEADS, TARGET, TARGET)
+    scores = torch.tensor(data["scores"]).reshape(shape) / 100
+    true = torch.cat([seen[f"blocks.{i}.attention.attend.scores"] for i in range(3)])
+    assert (scores - true).abs().max() <= 0.00501
+    weights = (numbers(data["weights"]).reshape(shape) - 1).clamp(min=0) / 240
+    assert (weights - torch.cat(list(seen.weights().values()))).abs().max() <= 1 / 479
+
+
+def test_neurons_refuse_what_they_cannot_show(shown):
+    model, ids = translator()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    with pytest.raises(ValueError, match="self-attention alone, got self, cross"):
+        show_neurons(model_part(seen, "blocks"), words(TARGET), title="t")
+    model, ids = decoder()
+    with torch.no_grad(), record(model) as seen:
+        model(*ids)
+    with pytest.raises(ValueError, match=r"query must be in \[-5, 5\), got 5"):
+        show_neurons(seen, words(TARGET), title="t", query=5)
+    assert shown == []
+
+
+def heads_of(queries, keys):
+    """A recording of one attention layer: what `record` would give."""
+    scores = queries @ keys.mT
+    held = {"queries": queries, "keys": keys, "scores": scores}
+    held["weights"] = scores.nan_to_num().softmax(-1)
+    return Recording({f"attend.{point}": value for point, value in held.items()})
+
+
+def test_neurons_refuse_numbers_that_no_page_can_hold(shown):
+    wide = torch.zeros(1, 1, 2, 100_001)
+    with pytest.raises(ValueError, match=r"up to 200,000 numbers .* got 200,002"):
+        show_neurons(heads_of(wide, wide), ["a", "b"], title="t")
+    small = torch.ones(1, 1, 2, 4)
+    for queries, keys, name in (
+        (small * torch.nan, small, "queries"),
+        (small, small / 0, "keys"),
+    ):
+        with pytest.raises(ValueError, match=f"the {name} must be finite"):
+            show_neurons(heads_of(queries, keys), ["a", "b"], title="t")
+    assert shown == []
+
+
+def model_part(seen, start):
+    """A recording of the layers whose names start so, with equally long texts."""
+    part = type(seen)({name: v for name, v in seen.items() if name.startswith(start)})
+    for name in part:
+        if name.endswith("weights") and part[name].shape[-1] != TARGET:
+            part[name] = part[name][..., :TARGET]
+    return part
+
+
+def test_every_key_is_drawn_under_a_name_of_its_own(shown):
+    keys = ["query", "x" * 20, "x" * 21, " ", "\n"]
+    pieces.show_query(dict.fromkeys(keys, (1, 0)), title="t")
+    picture = shown[1][1]["image/png"]["alt"]
+    long = "x" * 13 + "…"
+    assert f"are query (2), {long}, {long} (2), ␣, ␣ (2); the" in picture
+    assert payload(shown[0][0]["text/html"])["names"] == keys
+
+
+def test_pieces_show_what_was_computed(shown):
+    torch.manual_seed(0)
+    scores = torch.randn(40, dtype=torch.float64)
+    pieces.show_sampling(scores, words(40), title="One token leads.")
+    data = payload(shown[0][0]["text/html"])
+    best = scores.sort(descending=True)
+    assert data["tokens"] == [f"w{i}" for i in best.indices[:16]]
+    shown_scores = torch.tensor(data["scores"]) / 100
+    assert (shown_scores - (best.values - best.values[0])).abs().max() <= 0.00501
+    pieces.show_scale(title="Wide heads saturate.")
+    pieces.show_rotation(title="A shift is a turn.")
+    pieces.show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
+    for (view, _), (picture, about) in zip(shown[::2], shown[1::2], strict=True):
+        assert about["image/png"]["alt"] in view["text/plain"]
+        assert picture["image/png"] and "sliders" in view["text/plain"]
+    widest = torch.tensor(payload(shown[2][0]["text/html"])["scores"][-1]) / 100
+    assert f"{widest.softmax(0).max():.2f} without" in shown[3][0]["text/plain"]
+    with pytest.raises(ValueError, match="each of 2 tokens, got 40"):
+        pieces.show_sampling(scores, ["a", "b"], title="t")
+    with pytest.raises(ValueError, match="title must not be empty"):
+        pieces.show_query({"a": (1, 0)}, title="")
