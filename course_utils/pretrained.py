@@ -13,7 +13,8 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save_file
 from torch import nn
 
 from course_utils import config as configs
@@ -273,7 +274,7 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
             )
     model = _empty_model(folder / CONFIG)
     try:
-        tensors = load_file(folder / WEIGHTS)
+        tensors = load_tensors((folder / WEIGHTS).read_bytes())
     except SafetensorError as error:
         raise ValueError(
             f"{WEIGHTS} is not a valid safetensors file: {error}"

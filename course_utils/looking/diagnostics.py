@@ -268,7 +268,8 @@ def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
     check_ids(ids, None)
     _check_two_positions(ids)
     whole = _steady("model", model, ids)
-    half, cache = ids.shape[1] // 2, model.new_cache()
+    half = ids.shape[1] // 2
+    cache = model.new_cache()
     parts = [ids[:, :half], *ids[:, half:].split(1, dim=1)]
     stepwise = torch.cat([model(part, cache=cache) for part in parts], dim=1)
     return _moves(whole, stepwise)
@@ -450,7 +451,8 @@ def dead_heads(model: nn.Module, loss: Loss) -> list[str]:
     is a module with `to_queries` and `num_heads`. loss and errors: as in
     `dead_parameters`; ValueError also for a model without such a trainable layer.
     """
-    dead, layers = [], 0
+    dead = []
+    layers = 0
     for name, gradient in _gradients(model, loss).items():
         if name.endswith("to_queries.weight"):
             layer = name.rpartition(".to_queries")[0]

@@ -28,7 +28,7 @@ from course_utils.models import (
 )
 from course_utils.recurrent import RecurrentSeq2Seq
 from tests.support.hostile import HOSTILE
-from tests.support.view_data import decoded, numbers, payload, unpacked
+from tests.support.view_data import decoded, numbers, payload
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SMALL = StackConfig(
@@ -260,9 +260,23 @@ def test_rounding_does_not_turn_on_a_last_bit():
             page.weight_codes(torch.tensor([wrong]))
 
 
-def test_numbers_survive_as_characters():
-    codes = torch.arange(256)
-    assert (numbers(page.characters(codes.numpy())) == codes).all()
+@pytest.mark.parametrize("count", [0, 1, 3000])
+def test_compressed_numbers_come_back(count):
+    codes = torch.arange(count) % 256
+    assert numbers(page.compressed(codes.numpy())).equal(codes)
+
+
+def test_another_zlib_makes_no_other_view(shown, monkeypatch):
+    weights = {"": torch.rand(1, HEADS, TARGET, TARGET).softmax(-1)}
+    show_attention(weights, words(TARGET), title="One.")
+    compress = page.zlib.compress
+    monkeypatch.setattr(page.zlib, "compress", lambda data, level: compress(data, 1))
+    show_attention(weights, words(TARGET), title="One.")
+    weights[""][0, 0, 0] = weights[""][0, 0, 0].flip(0)
+    show_attention(weights, words(TARGET), title="One.")
+    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    assert first != second, "the stand-in changes nothing"
+    assert page.inflated(first) == page.inflated(second) != page.inflated(third)
 
 
 def test_hostile_tokens_stay_text(shown):
@@ -282,7 +296,7 @@ SHARPNESS = (0.0, 0.3, 1.0, 1.5, 2.0, 3.0, 10.0)
 
 
 def test_a_view_is_small(shown, record_budget):
-    for layers, heads, tokens, allowed in ((2, 4, 7, 12), (6, 8, 20, 28)):
+    for layers, heads, tokens, allowed in ((2, 4, 7, 15), (6, 8, 20, 33)):
         for sharpness in SHARPNESS:
             torch.manual_seed(0)
             scores = sharpness * torch.randn(layers, 1, heads, tokens, tokens)
@@ -295,18 +309,6 @@ def test_a_view_is_small(shown, record_budget):
         name = f"view of {layers} layers, {heads} heads, {tokens} tokens, KB"
         record_budget(name, round(max(sizes) / 1000, 1), allowed)
         shown.clear()
-
-
-@pytest.mark.parametrize("levels", [1, 2, 7, 90, 256])
-def test_packing_loses_nothing_and_never_adds(levels):
-    for length in (0, 1, 2, 3, 40, 3000):
-        torch.manual_seed(length)
-        codes = (levels * torch.rand(length) ** 3).long().numpy()
-        text = page.characters(codes)
-        small = page.packed(text)
-        assert unpacked(*small) == text
-        assert len("".join(small).encode()) <= len(text.encode())
-    assert page.packed("a" * 50_001) == ["a" * 50_001]
 
 
 def test_a_lone_attention_layer_and_its_memory(shown):

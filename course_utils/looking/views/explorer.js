@@ -1,10 +1,8 @@
 // Attention of a whole model: one map large, all maps small, links on demand.
-const start = (root, data) => {
+const start = async (root, data) => {
   const ROW = 22, GAP = 130, FAINT = 0.04, none = { q: -1, k: -1 };
   const now = { part: data.at[0], layer: data.at[1], head: data.at[2] };
-  // The text of a map and the rules that made it short, undone one by one.
-  const unpack = (text, rule) => text.split(rule[0]).join(rule.slice(1));
-  const codes = data.parts.map((part) => decode(part.map.reduce(unpack)));
+  const codes = await Promise.all(data.parts.map((part) => inflate(part.map)));
   let part, heads, rows, columns, queries, keys, pinned, hovered;
   make(root, "p", { class: "title" }, data.title);
   const bar = make(root, "div", { class: "bar" });

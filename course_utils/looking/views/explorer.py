@@ -11,8 +11,7 @@ import numpy as np
 from course_utils.looking.views.maps import Maps
 from course_utils.looking.views.page import (
     HINT,
-    characters,
-    packed,
+    compressed,
     show_view,
     weight_codes,
 )
@@ -57,7 +56,7 @@ def show_attention(
                 "layers": list(layers),
                 "shape": list(codes.shape),
                 "tokens": sides.get(name, [0, 0]),
-                "map": packed(characters(codes)),
+                "map": compressed(codes),
             }
         )
     tokens = [maps.tokens, maps.source or []]

@@ -1,4 +1,4 @@
-// What every view shares: elements, numbers written as characters, tokens as text.
+// What every view shares: elements, compressed numbers, tokens as text.
 // Text reaches the page through textContent alone, so a token is never markup.
 const make = (parent, tag, attributes = {}, text = "") => {
   const node = ["svg", "line", "path", "text"].includes(tag)
@@ -10,16 +10,12 @@ const make = (parent, tag, attributes = {}, text = "") => {
   node.textContent = text;
   return parent.appendChild(node);
 };
-// The n-th allowed character stands for n; `page.py` holds the same alphabet.
-const decode = (text) => {
-  const code = [];
-  for (let c = 35, n = 0; n < 256; c++) {
-    const skipped = [38, 60, 62, 92, 173].includes(c) || (c > 126 && c < 161);
-    if (!skipped) code[c] = n++;
-  }
-  const numbers = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) numbers[i] = code[text.charCodeAt(i)];
-  return numbers;
+// Bytes that `page.py` compressed and wrote as base64.
+const inflate = async (text) => {
+  const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  const unpacking = new DecompressionStream("deflate");
+  const stream = new Blob([bytes]).stream().pipeThrough(unpacking);
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 };
 // 0 is an exact zero, n + 1 stands for n / 240.
 const weightOf = (code) => Math.max(code - 1, 0) / 240;
@@ -57,8 +53,9 @@ const roving = (buttons, step) => {
     };
   });
 };
-// Put a view where its sentence stood.
+// Put a view where its sentence stood. A browser from before 2023 keeps the sentence.
 const open = (root, data, start) => {
+  if (!globalThis.DecompressionStream) return;
   root.dataset.ready = true;
   root.setAttribute("role", "group");
   root.setAttribute("aria-label", data.title);

@@ -1,8 +1,9 @@
 // One query against every key: element by element, to a score, to a weight.
-const start = (root, data) => {
+const start = async (root, data) => {
   const [layers, heads, count, width] = data.shape;
   const now = { layer: data.at[0], head: data.at[1], query: data.at[2] };
-  const queries = decode(data.queries), keys = decode(data.keys);
+  const stored = [data.queries, data.keys, data.weights];
+  const [queries, keys, weights] = await Promise.all(stored.map(inflate));
   make(root, "p", { class: "title" }, data.title);
   const bar = make(root, "div", { class: "bar" });
   const said = make(root, "p", { role: "status" });
@@ -36,7 +37,7 @@ const start = (root, data) => {
     data.tokens.forEach((token, k) => {
       const line = make(table, "tr"), key = vector(keys, k);
       const place = (map() * count + now.query) * count + k;
-      const score = data.scores[place] / 100, code = decode(data.weights[place])[0];
+      const score = data.scores[place] / 100, code = weights[place];
       if (code > best[0]) best = [code, k];
       make(make(line, "th", { scope: "row" }), "bdi", {}, visible(token));
       cells(line, query, "query");

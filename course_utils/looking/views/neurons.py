@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from course_utils.looking.views.maps import Maps
-from course_utils.looking.views.page import HINT, characters, show_view, weight_codes
+from course_utils.looking.views.page import HINT, compressed, show_view, weight_codes
 from course_utils.shapes import check_integer
 
 MOST_NUMBERS = 200_000
@@ -70,8 +70,8 @@ def show_neurons(
         "shape": list(named["keys"].shape),
         "scale": f" / √{named['keys'].shape[-1]}",
         "scores": finite.flatten().tolist(),
-        "weights": characters(weight_codes(weights)),
-        **{point: characters(_signed(values)) for point, values in named.items()},
+        "weights": compressed(weight_codes(weights)),
+        **{point: compressed(_signed(values)) for point, values in named.items()},
     }
     show_view("neurons", data, f"{maps.sentence} {HINT}")
     maps.show_picture()

@@ -5,12 +5,12 @@ Knows how numbers and strings get into a page safely. Knows nothing of attention
 
 import json
 import re
-from collections import Counter
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,8 @@ from course_utils.shapes import check_choice, check_integer, check_type, shown
 LEVELS = 240  # a number with many divisors, so that 1/2, 1/3, 1/4, … are exact levels
 VIEWS = ("explorer", "neurons", "pieces")
 HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
-_SKIPPED = {38, 60, 62, 92, 173, *range(127, 161)}  # & < > \ and what is invisible
-_ALPHABET = np.array([c for c in range(35, 400) if c not in _SKIPPED][:256], "<u4")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8
-_STRINGS = re.compile(r'("[^"\n]*"|`[^`]*`)')
+_COMPRESSED = re.compile(r'"(map|queries|keys|weights)":"([A-Za-z0-9+/]+=*)"')
 
 
 def weight_codes(weights: Any, name: str = "weights") -> np.ndarray:
@@ -47,9 +45,10 @@ def weight_codes(weights: Any, name: str = "weights") -> np.ndarray:
     return np.where(weights == 0, 0, rounded)
 
 
-def characters(codes: np.ndarray) -> str:
-    """Integers from 0 to 255 as one character each, small ones as ASCII.
+def compressed(codes: Any) -> str:
+    """Integers from 0 to 255 as text: one byte each, through zlib, in base64.
 
+    Another build of zlib may give other bytes, which inflate to the same numbers.
     Raises ValueError for integers outside 0 to 255.
     """
     codes = np.asarray(codes)
@@ -57,33 +56,20 @@ def characters(codes: np.ndarray) -> str:
         raise ValueError(
             f"codes must be from 0 to 255, got {codes.min()} to {codes.max()}"
         )
-    return _ALPHABET[codes.ravel()].tobytes().decode("utf-32-le")
+    return b64encode(zlib.compress(codes.astype(np.uint8).tobytes(), 9)).decode()
 
 
-def packed(text: str, most: int = 50_000) -> list[str]:
-    """Compress a text by byte-pair replacement: a string, then the rules to undo it.
+def inflated(html: str) -> str:
+    """A view's HTML with a checksum of its numbers in place of each compressed text.
 
-    Each step frees a rare character "a" (a character outside the alphabet takes its
-    place) and lets it stand for the most frequent pair "bc". A rule "abc" says that "a"
-    stands for "bc"; the rules are in the order in which the script applies them. A text
-    of more than `most` characters is returned as it is.
+    Two views that show the same give the same, whichever zlib wrote them.
     """
-    check_type(str, text=text)
-    signs = [" ", "!", *(c for c in _ALPHABET.view("<U1") if c < "\x7f")]
-    signs = sorted(signs, key=text.count) if len(text) <= most else []
-    rules: list[str] = []
-    for place, sign in enumerate(signs[:60]):
-        stand_in = chr(400 + place)
-        moved = text.replace(sign, stand_in)
-        pairs = Counter(map("".join, pairwise(moved)))
-        pair = max(sorted(pairs), key=pairs.__getitem__, default="")
-        if pairs[pair] < text.count(sign) + 12:
-            break
-        if sign in text:
-            rules.insert(0, stand_in + sign)
-        rules.insert(0, sign + pair)
-        text = moved.replace(pair, sign)
-    return [text, *rules]
+
+    def checksum(found: re.Match) -> str:
+        numbers = zlib.decompress(b64decode(found[2]))
+        return f'"{found[1]}":"{sha256(numbers).hexdigest()}"'
+
+    return _COMPRESSED.sub(checksum, html)
 
 
 def short(token: str, length: int = 14) -> str:
@@ -121,32 +107,17 @@ def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
     check_type(str, sentence=sentence)
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     payload = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", payload)
-    script = _small_script(_source("kit.js") + _source(f"{name}.js"))
-    style = _small_style(_source("kit.css") + _source(f"{name}.css"))
-    mark = f"v{sha256((name + payload).encode()).hexdigest()[:12]}"
+    script = _source("kit.js") + _source(f"{name}.js")
+    style = _source("kit.css") + _source(f"{name}.css")
+    mark = f"v{sha256((name + inflated(payload)).encode()).hexdigest()[:12]}"
     return (
         f'<div class="course-view {name} {mark}"><p>{escape(sentence)}</p></div>\n'
-        f"<style>{style}</style>\n<script>(()=>{{{script}\n"
-        f"const data={payload};\n"
-        f'for(const root of document.querySelectorAll(".{mark}:not([data-ready])"))'
-        f"open(root,data,start)}})()</script>"
+        f"<style>\n{style}</style>\n<script>(() => {{\n{script}"
+        f"const data = {payload};\n"
+        f'for (const root of document.querySelectorAll(".{mark}:not([data-ready])"))\n'
+        f"  open(root, data, start);\n}})();</script>"
     )
 
 
 def _source(name: str) -> str:
     return files("course_utils.looking.views").joinpath(name).read_text("utf-8")
-
-
-def _small_script(source: str) -> str:
-    """Remove comment lines, and white space that JavaScript does not need."""
-    source = re.sub(r"^\s*//.*\n", "", source, flags=re.MULTILINE)
-    parts = _STRINGS.split(source)
-    for i in range(0, len(parts), 2):
-        part = re.sub(r"\s*([^\w\s$])\s*", r"\1", re.sub(r"\s+", " ", parts[i]))
-        parts[i] = re.sub(r"\((\w+)\)=>", r"\1=>", part.replace(";}", "}"))
-    return "".join(parts)
-
-
-def _small_style(source: str) -> str:
-    small = re.sub(r"\s*([{};,])\s*|(?<=:)\s+", r"\1", source).strip()
-    return small.replace(";}", "}")
