@@ -64,7 +64,8 @@ class EncoderBlock(nn.Module):
     def __init__(self, config: StackConfig):
         super().__init__()
         check_type(StackConfig, config=config)
-        width, dropout = config.d_model, config.dropout
+        width = config.d_model
+        dropout = config.dropout
         self.attention = MultiHeadAttention(width, config.num_heads, dropout=dropout)
         self.attention_residual = Residual(width, dropout, config.norm)
         self.feedforward = FeedForward(width, config.d_ff, config.activation, dropout)

@@ -206,7 +206,8 @@ def beam_search(
         value = live / length_rule(length, length_penalty)
         best, beam = value.masked_fill(~final, -math.inf).max(dim=1)
         for row in (best > values).nonzero()[:, 0].tolist():
-            texts[row], values[row] = ids[row, beam[row]], best[row]
+            texts[row] = ids[row, beam[row]]
+            values[row] = best[row]
         live = live.masked_fill(ended, -math.inf)
         reachable = live.amax(1) / length_rule(max_new_tokens, length_penalty)
         if (values >= reachable).all():

@@ -151,7 +151,8 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         check_type(configs.EncoderDecoderConfig, config=config)
         self.config = config
-        stack, width = config.decoder, config.encoder.d_model
+        stack = config.decoder
+        width = config.encoder.d_model
         self.encoder = Encoder(config.source_vocab_size, config.encoder, config.pad_id)
         self.embedding = Embedding(config.target_vocab_size, stack)
         depth = range(stack.num_layers)
@@ -237,7 +238,8 @@ class LanguageModel(nn.Module):
     ) -> tuple[int, list[LayerCache | None]]:
         """Check what `forward` was given: the first position, and a cache per block."""
         check_ids(ids, self.config.vocab_size)
-        start, layers = 0, [None] * len(self.blocks)
+        start = 0
+        layers = [None] * len(self.blocks)
         if cache is not None:
             check_type(KeyValueCache, cache=cache)
             layers = cache.layers

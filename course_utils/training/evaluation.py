@@ -35,7 +35,8 @@ def mean_loss(
     check_parts(model, batches, loss)
     check_positive(count=count)
     device, dtype = device_and_dtype(model)
-    total, counted = 0.0, 0
+    total = 0.0
+    counted = 0
     with evaluating(model):
         for step in range(count):
             batch, labels = counted_batch(batches(step), step)

@@ -100,7 +100,8 @@ def train(
     run = _Run(model, batches, config, loss)
     if folder:
         run.restore(folder)
-    history, first = run.history, len(run.history.steps)
+    history = run.history
+    first = len(run.history.steps)
     quiet = run.processes.rank > 0 or not is_watched()
     bar = tqdm(total=config.steps, initial=first, unit="step", disable=quiet)
     started = time.perf_counter() - history.seconds

@@ -39,7 +39,8 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
         raise ValueError(
             f"step={step} is past the end of the run, steps={config.steps}"
         )
-    peak, warmup = config.learning_rate, config.warmup_steps
+    peak = config.learning_rate
+    warmup = config.warmup_steps
     if step < warmup:
         return peak * step / warmup
     if config.schedule == "inverse_sqrt":

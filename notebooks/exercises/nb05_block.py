@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.blocks import EncoderBlock, Residual
-from course_utils.exercises.drawing import normal
+from course_utils.exercises.drawing import Part, normal
 from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- the block ---------------------------------------------------------------------

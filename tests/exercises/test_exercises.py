@@ -634,5 +634,3 @@ def test_the_example_in_the_book_runs_and_its_mistake_is_named(capsys):
     assert examine(exercise, mistake.function).mistake == mistake.name
     fields = set(re.findall(r"(\w+)=", code)) & {*Exercise.__dataclass_fields__}
     assert {"name", "statement", "cases", "mistakes", "hint"} <= fields
-    written = code[code.index("exercise = ") : code.index("\nprint")].strip()
-    assert len(written.splitlines()) == 10 and "in ten lines" in page.read_text("utf-8")

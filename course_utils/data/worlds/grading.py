@@ -419,7 +419,8 @@ def _name_change(found: str, wanted: str, use: Use | None) -> str | None:
         return "article"
     if not said:
         return "missing word"
-    (say, *said_after), (tell, *told_after) = said.split(), want.split()
+    say, *said_after = said.split()
+    tell, *told_after = want.split()
     if {say, tell} == {"a", "an"} and said_after == told_after:
         return "article"
     if want.lower() in PRONOUN_WORDS and said.lower() in PRONOUN_WORDS:

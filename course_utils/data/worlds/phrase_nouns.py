@@ -17,7 +17,8 @@ from course_utils.data.worlds.phrase_words import (
     words,
 )
 
-PEOPLE, MASS = ("person", "kin"), ("staple", "drink")
+PEOPLE = ("person", "kin")
+MASS = ("staple", "drink")
 SMALL = ("food", "fruit", "text", "clothes", "apparel", "thing", "bit", "container")
 WORTHY = ("person", "animal", "food", "fruit", "text", "song", "vehicle")  # good, bad
 SITES = {"in": 15, "at": 7, "on": 2, "room": 5, "town": 4, "water": 1}
@@ -56,7 +57,8 @@ def column_of(plural: bool, gender: str) -> int:
 @cache
 def nouns(kinds: tuple[str, ...]) -> tuple[list, list, list]:
     """All (kind, row) of these kinds, the held-out ones, and the others."""
-    table, names = grammar()["nouns"], grammar()["held"]["nouns"].split()
+    table = grammar()["nouns"]
+    names = grammar()["held"]["nouns"].split()
     found = [(kind, row) for kind in kinds for row in table[kind]]
     held = [item for item in found if item[1][0].split()[0] in names]
     return found, held, [item for item in found if item not in held]
@@ -65,7 +67,8 @@ def nouns(kinds: tuple[str, ...]) -> tuple[list, list, list]:
 @cache
 def adjectives(kind: str, noun: str, new: bool) -> list[list[str]]:
     """Rows [English, Spanish forms, ser or estar, meaning]; all of them for noun ""."""
-    table, fits = grammar()["adjectives"], grammar()["fits"].get(kind, "")
+    table = grammar()["adjectives"]
+    fits = grammar()["fits"].get(kind, "")
     rows = [[*row, fit] for fit in fits.split() for row in table[fit]]
     return [row for row in rows if not noun or new_adjective(row[0], noun) == new]
 

@@ -200,6 +200,7 @@ class Sentence(Clauses):
         if self.tense == "future":
             english = words("there:~v will:~v be:v", "V")
         elif self.draw.chance(20):
-            self.mark, english = "?", english[::-1]
+            self.mark = "?"
+            english = english[::-1]
         there_is = Both(english, words(f"{form}:v", "V"))
         return there_is + thing.words + self.place("P", kinds[0])

@@ -112,7 +112,8 @@ def joined(phrase: Words, spanish: bool) -> list[Word]:
     """Apply the rules for adjacent words: an apple; del niño, al niño, Ana e Inés."""
     found: list[Word] = []
     for word in phrase:
-        text, last = word[0].lower(), found[-1][0] if found else ""
+        text = word[0].lower()
+        last = found[-1][0] if found else ""
         if spanish and text == "el" and last in ("a", "de"):
             _, sure, maybe = found.pop()
             word = ("al" if last == "a" else "del", sure | word[1], maybe | word[2])

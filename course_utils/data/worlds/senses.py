@@ -109,7 +109,8 @@ def _clause(
     if sense == "action":
         start = _marked(_choice(draw, lexicon()["action"]["before"], number, held))
         return f"{start} @{word} {draw.pick(lexicon()['action']['objects'][word])}"
-    forms, verbal = lexicon()["senses"][sense], "action" in words[word]
+    forms = lexicon()["senses"][sense]
+    verbal = "action" in words[word]
     if side == "left":
         said = _choice(draw, forms["before"], number, held, taken)
         return f"{_marked(said)} @{word}"

@@ -229,7 +229,8 @@ def vocabulary() -> list[str]:
 
 @functools.cache
 def _vocabulary() -> tuple[str, ...]:
-    grammar, found = load_grammar(), set()
+    grammar = load_grammar()
+    found = set()
 
     def collect(sequence: tuple) -> None:
         for item in sequence:

@@ -182,9 +182,11 @@ def _use(text: str, grammar: Grammar, space: bool) -> Use:
     article = text.startswith("a ")
     name, _, form = text.removeprefix("a ").partition(".")
     if name in PRONOUNS["he"]:
-        name, form = "hero", name
+        form = name
+        name = "hero"
     if form[:1].isupper():
-        capital, form = True, form.lower()
+        capital = True
+        form = form.lower()
     if name not in grammar.slots:
         raise ValueError(f"there is no slot {name!r}")
     if form and form not in PRONOUNS["he"]:
@@ -279,7 +281,8 @@ def _read_list(options: list[str], line: str) -> None:
 def _read_wording(grammar: Grammar, beats: list[Beat], line: str) -> None:
     if not line.startswith("- "):
         raise ValueError(f"a wording begins with '- ', not {line!r}")
-    beat, text = beats[-1], line[2:].strip()
+    beat = beats[-1]
+    text = line[2:].strip()
     first = beat.section == "opening" and len(beats) == 1
     sequence = () if text == "(nothing)" else parse_wording(text, grammar, not first)
     if sequence in beat.wordings.options:

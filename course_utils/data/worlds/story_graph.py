@@ -158,7 +158,8 @@ def advance(
             options = slots[use.slot].choices(bound)
             for filler, rest in _openings(use, options).get(token, ()):
                 chance, target = node.follow(use)
-                share, now = chance / len(options), {**bound, use.slot: filler}
+                share = chance / len(options)
+                now = {**bound, use.slot: filler}
                 found.append(Reading(weight * share, target, now, rest))
     return found
 
@@ -210,11 +211,14 @@ def totals(start: Node, slots: dict[str, Slot]) -> tuple[int, float]:
     def ahead(node: Node, bound: frozenset) -> tuple[int, float]:
         if node is LAST:
             return 1, 0.0
-        count, entropy = 0, 0.0
+        count = 0
+        entropy = 0.0
         for chance, label, target in node.arcs:
-            ways, now = 1, bound
+            ways = 1
+            now = bound
             if isinstance(label, Use) and label.slot not in bound:
-                slot, now = slots[label.slot], bound | {label.slot}
+                slot = slots[label.slot]
+                now = bound | {label.slot}
                 ways = len(slot.fillers)
                 if slot.agrees in bound:
                     ways //= len({filler.pronoun for filler in slot.fillers})
