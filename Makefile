@@ -1,5 +1,6 @@
 # Two commands: `make lab` opens the course, `make test` runs every test.
-# Each does its own set-up, once; `make help` lists the rest.
+# Each does its own set-up, once; `make help` lists the rest, CONTRIBUTING.md says when
+# to run which.
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +17,8 @@ endif
 BOOK := $(VENV)/book
 BOOK_READY := $(BOOK)/ready-$(shell (pwd; cat notebooks/book/requirements.txt) | cksum | cut -d ' ' -f 1)
 
-.PHONY: help lab test test-all test-worlds refresh reset book setup
+.PHONY: help lab check lint notebooks test test-all test-worlds measure refresh reset \
+        book setup
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -24,6 +26,19 @@ help:  ## list the commands
 
 lab: $(READY)  ## open the course in JupyterLab, in your working copies
 	@$(RUN) -m course_utils.workshop lab
+
+check: lint  ## after each edit: lint and every quick test, two minutes
+	@$(RUN) -m pytest -n 2 --dist worksteal -m "not slow and not long" tests
+
+lint: $(READY)  ## ruff (rules and layout) and the directions of imports
+	@$(VENV)/bin/ruff check --quiet
+	@$(VENV)/bin/ruff format --check --quiet || \
+	  { echo "Layout: $(VENV)/bin/ruff format mends it"; exit 1; }
+	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/imports.txt || \
+	  { cat $(VENV)/imports.txt; exit 1; }
+
+notebooks: $(READY)  ## run and compare the notebooks; CHANGED=1: those that a change can touch
+	@$(RUN) -m pytest $(if $(CHANGED),--changed) notebooks
 
 test: $(READY)  ## run all tests, the notebooks included
 	@$(RUN) -m pytest
@@ -33,6 +48,9 @@ test-all: $(READY)  ## the same and the long tests
 
 test-worlds: $(READY)  ## the notebooks that load real data, on the worlds instead
 	@COURSE_DATA=worlds $(RUN) -m pytest --real-data-only tests/notebooks/test_notebooks.py notebooks
+
+measure: $(READY)  ## time the tests anew, which decides what `make check` leaves out
+	@$(RUN) -m pytest --measure tests
 
 refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
 	@$(IN_SILENCE) -m course_utils.workshop refresh $(NB)

@@ -7,6 +7,7 @@ the rules for stored notebooks, time and memory measured against budgets.
 
 import base64
 import contextlib
+import copy
 import io
 import json
 import os
@@ -20,8 +21,10 @@ from nbval import kernel as nbval_kernel
 from nbval import plugin as nbval_plugin
 from PIL import Image
 
-from tests.support.notebook_environment import notebook_environment
+from tests.support.changed_notebooks import record_of
+from tests.support.notebook_environment import ROOT, notebook_environment
 from tests.support.notebook_rules import alt_text, problems, style, touches_real_data
+from tests.support.totals import totals
 
 WHOLE_RMS, TILE_RMS, TILE = 2.0, 20.0, 32  # grey levels of 255; tiles of 32 pixels
 MEMORY_BUDGET = 3.0  # GiB
@@ -92,9 +95,20 @@ def figure_problems(computed, stored):
             yield f"the alt text of figure {number} differs: {alt_text(new)!r}"
 
 
+def comparable(outputs):
+    """The outputs with the numbers of a view in place of their compressed text."""
+    from course_utils.looking.views.page import inflated  # after the hook of conftest
+
+    copied = copy.deepcopy(outputs)
+    for output in copied:
+        if "text/html" in output.get("data", {}):
+            output["data"]["text/html"] = inflated(output["data"]["text/html"])
+    return copied
+
+
 def compare_outputs(self, test, ref, skip_compare=None):
     """nbval's comparison of texts, then ours of figures."""
-    if not _nbval_compare(self, test, ref, skip_compare):
+    if not _nbval_compare(self, comparable(test), comparable(ref), skip_compare):
         return False
     self.comparison_traceback += figure_problems(test, ref)
     return not self.comparison_traceback
@@ -150,6 +164,8 @@ class Watch:
 
 
 def set_up_notebook(self):
+    _environment["COURSE_OPENED"] = str(record_of(self.path.stem))
+    _environment["COURSE_ROOT"] = str(ROOT)
     _nbval_setup(self)
     self.watch = Watch(self.kernel.km.provisioner.pid)
 
@@ -259,6 +275,8 @@ def pytest_terminal_summary(terminalreporter):
         for name, (seconds, memory, _) in MEASURED.items():
             allowed = SECONDS_BUDGET.get(name[:2], OTHER_SECONDS)
             write(f"{name:24} {seconds:7.1f} ({allowed:3})  {memory:5.2f}")
+    lines = "  ".join(f"{part} {count:,}" for part, count in totals().items())
+    write(f"{'lines':24} {lines}")
     for name, (measured, allowed) in SIZES.items():
         write(f"{name:24} {measured:7} ({allowed})")
     write(f"{'the whole run':24} {time.perf_counter() - _started:7.1f} (2100)")

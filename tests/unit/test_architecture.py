@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.totals import PARTS, totals
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "course_utils"
 
@@ -157,3 +159,24 @@ def test_no_registry_and_no_machine_is_named():
         text = path.read_text("utf-8", errors="replace")
         found += [f"{path.relative_to(ROOT)}: {m}" for m in FOREIGN.findall(text)]
     assert found == []
+
+
+def test_the_totals_leave_no_file_of_the_package_out():
+    counted = {
+        path for pattern in sum(PARTS.values(), ()) for path in ROOT.glob(pattern)
+    }
+    kinds = {".py", ".js", ".css", ".html", ".toml", ".txt"}
+    ours = [path for path in repository_files() if path.suffix in kinds]
+    tops = {"course_utils", "tests"}
+    parts = {path: path.relative_to(ROOT).parts for path in ours}
+    missing = [path for path in ours if parts[path][0] in tops and path not in counted]
+    assert [
+        path for path in missing if path.name not in ("__init__.py", "slow.txt")
+    ] == []
+
+
+def test_the_readme_says_how_large_the_package_is():
+    outside = ("grammars", "exercises", "tests")
+    lines = sum(count for part, count in totals().items() if part not in outside)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"in about {round(lines, -3):,} lines" in readme

@@ -1,0 +1,116 @@
+"""`--changed`: what a notebook opens is written down, and a change of it is noticed."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import changed_notebooks as changed
+from tests.support.notebook_environment import ROOT, quiet_variables
+
+PROGRAM = """
+import os, subprocess, sys
+sys.path.insert(0, "project")
+import helper
+open("project/data.txt").close()
+os.listdir("project/banks")
+child = "open('project/read by a child.txt').close()"
+subprocess.run([sys.executable, "-c", child], check=True)
+open("elsewhere.txt", "w").close()
+"""
+
+
+def test_files_folders_and_children_are_written_down(tmp_path):
+    project = tmp_path / "project"
+    (project / "banks").mkdir(parents=True)
+    for name in ("helper.py", "data.txt", "read by a child.txt", "unread.txt"):
+        (project / name).touch()
+    record = tmp_path / "record"
+    environ = {**os.environ, **quiet_variables(tmp_path)}
+    environ |= {"COURSE_OPENED": str(record), "COURSE_ROOT": str(project)}
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environ, check=True
+    )
+    lines = record.read_text().splitlines()
+    found = {os.path.relpath(line, project) for line in lines}
+    found = {name for name in found if not name.startswith("__pycache__")}
+    assert found == {"helper.py", "data.txt", "banks", "read by a child.txt"}
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A project of a few files, and the record of a notebook that opened some."""
+    monkeypatch.setattr(changed, "ROOT", tmp_path)
+    monkeypatch.setattr(changed, "ALWAYS", ("pins.txt",))
+    for name in ("pins.txt", "own.ipynb", "read.py", "other.py", "banks/one.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    cached = tmp_path / "__pycache__" / f"read.{sys.implementation.cache_tag}.pyc"
+    opened = [str(cached), str(tmp_path / "banks"), str(tmp_path / "gone.txt")]
+    opened += [str(tmp_path / ".venv" / "lib.py"), str(tmp_path / "runs" / "note")]
+    paths = changed.needed(tmp_path / "own.ipynb", opened)
+    kept = changed.fingerprint(paths)
+    assert set(kept["files"]) == {
+        "pins.txt",
+        "own.ipynb",
+        "read.py",
+        "banks",
+        "gone.txt",
+    }
+    assert changed.is_unchanged(kept)
+    return kept
+
+
+@pytest.mark.parametrize(
+    "name, notices",
+    [
+        ("own.ipynb", True),
+        ("pins.txt", True),
+        ("read.py", True),
+        ("gone.txt", True),
+        ("banks/new.py", True),
+        ("banks/one.py", False),
+        ("other.py", False),
+        ("runs/note", False),
+    ],
+)
+def test_a_change_is_noticed_where_it_matters(kept, tmp_path, name, notices):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("another content")
+    assert changed.is_unchanged(kept) != notices
+
+
+def test_other_surroundings_are_noticed(kept, monkeypatch):
+    monkeypatch.setenv("COURSE_DATA", "worlds")
+    monkeypatch.setattr(changed, "SHARED", ROOT)
+    assert changed.surroundings().endswith("worlds")
+    monkeypatch.delenv("COURSE_DATA")
+    assert changed.surroundings().endswith("True")
+    monkeypatch.setattr(changed, "SHARED", ROOT / "none")
+    assert changed.surroundings().endswith("False")
+
+
+def test_a_notebook_that_passed_is_left_out(tmp_path):
+    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={tmp_path / 'cache'}"]
+
+    def left_out():
+        done = subprocess.run(
+            [*command, "--changed", "--collect-only", "notebooks"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        return re.findall(r"unchanged since they passed: (.*)", done.stdout)
+
+    assert left_out() == []
+    subprocess.run(
+        [*command, "notebooks/05_block.ipynb"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    assert left_out() == ["05"]

@@ -1,0 +1,129 @@
+"""pytest plugin: `--changed` runs only the notebooks that a change can touch.
+
+While a notebook runs, its kernel and the processes that it starts write down each file
+and folder of the project that they open (`no_network/sitecustomize.py`). When all of it
+passed, their checksums are kept in pytest's cache. As long as none of them differs, and
+neither do the notebook itself, the pins, the files that judge it and the Python that
+runs it, `--changed` leaves the notebook out.
+"""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.mirror_data import SHARED
+from tests.support.notebook_environment import ROOT
+
+ALWAYS = ("pyproject.toml", "requirements.txt", "tests/support")
+KEPT = "course/notebooks"  # name in pytest's cache
+_folder = tempfile.TemporaryDirectory(prefix="opened-")
+_failed = set()
+_left_out = []
+
+
+def surroundings():
+    """What no file says, and what a notebook's outputs depend on all the same."""
+    data = "worlds" if os.environ.get("COURSE_DATA") == "worlds" else SHARED.exists()
+    return f"{sys.version} {platform.platform()} {data}"
+
+
+def checksum(path):
+    """Of a file's bytes, or of the names in a folder; None where there is nothing."""
+    if path.is_dir():
+        names = sorted(entry.name for entry in path.iterdir())
+        content = "\n".join(n for n in names if n != "__pycache__").encode()
+    elif path.is_file():
+        content = path.read_bytes()
+    else:
+        return None
+    return hashlib.sha256(content).hexdigest()
+
+
+def record_of(stem):
+    """The file into which the kernel of this notebook writes what it opens."""
+    return Path(_folder.name) / stem
+
+
+def needed(notebook, opened):
+    """Every path of the project on which the result of a notebook rests."""
+    paths = {notebook.resolve()}
+    for name in ALWAYS:
+        place = ROOT / name
+        paths |= set(place.rglob("*.py")) if place.is_dir() else {place}
+    for line in opened:
+        path = Path(line)
+        if path.parent.name == "__pycache__":
+            path = Path(importlib.util.source_from_cache(str(path)))
+        paths.add(path)
+    return sorted(path for path in paths if path != ROOT and _belongs(path))
+
+
+def _belongs(path):
+    """Not what a run writes: caches, the environment, checkpoints, unfinished files."""
+    written = {".venv", ".git", ".pytest_cache", "runs", "build", "_build", "work"}
+    return path.is_relative_to(ROOT) and not written & {*path.relative_to(ROOT).parts}
+
+
+def fingerprint(paths):
+    sums = {str(path.relative_to(ROOT)): checksum(path) for path in paths}
+    return {"surroundings": surroundings(), "files": sums}
+
+
+def is_unchanged(kept):
+    paths = [ROOT / name for name in kept["files"]]
+    return fingerprint(paths) == kept
+
+
+# --- hooks -------------------------------------------------------------------------
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--changed",
+        action="store_true",
+        help="of the notebooks, only those that a change since they passed can touch",
+    )
+
+
+def pytest_ignore_collect(collection_path, config):
+    if collection_path.suffix != ".ipynb" or not config.option.changed:
+        return None
+    kept = config.cache.get(KEPT, {}).get(str(collection_path.resolve()))
+    if kept is None or not is_unchanged(kept):
+        return None
+    _left_out.append(collection_path.stem)
+    return True
+
+
+def pytest_runtest_logreport(report):
+    if report.failed or report.skipped:
+        _failed.add(ROOT / report.nodeid.split("::")[0])
+
+
+def pytest_sessionfinish(session):
+    ran = {item.path for item in session.items if item.name == "budget"}
+    ran = {path for path in ran if path.is_relative_to(ROOT)}
+    ran = {path for path in ran if record_of(path.stem).exists()}
+    if not ran or session.shouldstop or session.config.option.keyword:
+        return
+    known = session.config.cache.get(KEPT, {})
+    for path in ran:
+        known.pop(str(path.resolve()), None)
+        if path not in _failed:
+            opened = record_of(path.stem).read_text("utf-8").splitlines()
+            known[str(path.resolve())] = fingerprint(needed(path, opened))
+    session.config.cache.set(KEPT, known)
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _left_out:
+        names = ", ".join(name[:2] for name in _left_out)
+        terminalreporter.write_line(f"unchanged since they passed: {names}")
+
+
+def pytest_unconfigure():
+    _folder.cleanup()

@@ -1,0 +1,29 @@
+"""How large the project is: lines of each part, as they stand. Nothing is left out."""
+
+from tests.support.notebook_environment import ROOT
+
+PARTS = {
+    "core": ("course_utils/*.py",),
+    "training": ("course_utils/training/*.py",),
+    "text": ("course_utils/text/*.py",),
+    "looking": ("course_utils/looking/*.py",),
+    "views": ("course_utils/looking/views/*.*",),
+    "data": ("course_utils/data/*.py",),
+    "worlds": ("course_utils/data/worlds/*.py",),
+    "grammars": ("course_utils/data/worlds/*.toml", "course_utils/data/worlds/*.txt"),
+    "judge": ("course_utils/exercises/*.py",),
+    "exercises": ("notebooks/exercises/*.py",),
+    "tests": ("tests/**/*.py",),
+}
+
+
+def totals():
+    """{part: lines}"""
+    return {
+        part: sum(
+            len(path.read_text("utf-8").splitlines())
+            for pattern in patterns
+            for path in ROOT.glob(pattern)
+        )
+        for part, patterns in PARTS.items()
+    }
