@@ -355,9 +355,8 @@ def _check_finite(scores: Tensor, name: str) -> None:
     """Raise ValueError unless each row has a highest score, and it is finite."""
     highest = scores.amax(-1)
     if not highest.isfinite().all():
-        came = highest.tolist()
         raise ValueError(
-            f"{name} must give each row a finite highest score, got {came}"
+            f"{name} must give each row a finite highest score, got {highest.tolist()}"
         )
 
 

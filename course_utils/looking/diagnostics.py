@@ -61,9 +61,9 @@ def _answer(name: str, outputs: Logits, *inputs: Tensor) -> Tensor:
     if not isinstance(answer, Tensor):
         raise TypeError(f"{name} must return a tensor, got {shown(answer)}")
     if tuple(answer.shape[:-1]) != leading or answer.shape[-1] == 0:
-        wanted = ", ".join(map(str, leading))
+        expected = ", ".join(map(str, leading))
         raise ValueError(
-            f"{name} must return shape ({wanted}, width), got {tuple(answer.shape)}"
+            f"{name} must return shape ({expected}, width), got {tuple(answer.shape)}"
         )
     check_floating(**{name: answer})
     return answer
@@ -222,8 +222,9 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
     check_callable(outputs=outputs)
     check_type(Tensor, rows=rows)
     if rows.ndim == 0 or len(rows) < 2 or (rows == rows[:1]).all():
-        came = tuple(rows.shape)
-        raise ValueError(f"rows must be at least two different ones, got shape {came}")
+        raise ValueError(
+            f"rows must be at least two different ones, got shape {tuple(rows.shape)}"
+        )
     together = outputs(rows)
     check_type(Tensor, outputs=together)
     check_same("rows and outputs: batch size", len(rows), len(together))

@@ -392,12 +392,13 @@ def _array(
     if ndim == 2 and array.ndim == 1:
         array = array[None]
     if array.size == 0 or ndim not in (None, array.ndim):
-        wanted = "numbers" if ndim is None else f"numbers along {ndim} axes"
-        raise ValueError(f"{name} must hold {wanted}, got shape {array.shape}")
-    if np.isnan(array).any() or (np.isinf(array).any() and not infinite):
-        wanted = "numbers without NaN" if infinite else "finite numbers"
-        stray = array[np.isnan(array) | np.isinf(array)][0]
-        raise ValueError(f"{name} must hold {wanted}, got {stray}")
+        axes = "" if ndim is None else f" along {ndim} axes"
+        raise ValueError(f"{name} must hold numbers{axes}, got shape {array.shape}")
+    if not infinite and not np.isfinite(array).all():
+        stray = array[~np.isfinite(array)][0]
+        raise ValueError(f"{name} must hold finite numbers, got {stray}")
+    if np.isnan(array).any():
+        raise ValueError(f"{name} must hold numbers without NaN, got nan")
     return array
 
 

@@ -178,6 +178,7 @@ def seeds(name, usual):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.long
 def test_the_verdict_is_the_same_for_100_seeds(name):
     wrong = BANK[name].mistakes[0]
     for seed in seeds(name, 100):

@@ -3,17 +3,15 @@
 import ast
 import inspect
 import json
-import math
 from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from course_utils.attention import attend, attention_scores, attention_weights
 from course_utils.exercises.checking import examine
 from course_utils.exercises.session import BANK
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_attention.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
@@ -26,15 +24,7 @@ def source(cell):
 
 @pytest.fixture(scope="module")
 def built():
-    """The functions and classes that the notebook defines; nothing else is run."""
-    names = {"torch": torch, "nn": nn, "F": F, **vars(math)}
-    for cell in CELLS:
-        if cell["cell_type"] != "code":
-            continue
-        for node in ast.parse(source(cell)).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                exec(compile(ast.Module([node], []), str(NOTEBOOK), "exec"), names)
-    return names
+    return notebook_code.built("01")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import torch
 from course_utils.attention import MultiHeadAttention
 from course_utils.exercises.checking import examine
 from course_utils.exercises.session import BANK
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_multi_head_attention.ipynb"
 BATCH, QUERIES, KEYS, HEADS, HEAD_DIM = 2, 3, 5, 7, 4
@@ -17,26 +18,8 @@ D_MODEL, D_MEMORY = HEADS * HEAD_DIM, 9
 
 
 @pytest.fixture(scope="module")
-def cells():
-    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    return ["".join(cell["source"]) for cell in codes]
-
-
-@pytest.fixture(scope="module")
-def names(cells):
-    """What the cells that import and that define a layer leave behind."""
-    before = torch.get_default_dtype()
-    space = {}
-    try:
-        exec(cells[0], space)
-        for name in ("class MultiHead(", "class Colleague(", "class Cured("):
-            (source,) = (cell for cell in cells if cell.startswith(name))
-            exec(source.split("\n\n\n")[0], space)
-    finally:
-        torch.set_default_dtype(before)
-        torch.set_printoptions(profile="default")
-    return space
+def names():
+    return notebook_code.built("02", "MultiHead", "Colleague", "Cured")
 
 
 def twins(layer_class, **sizes):
@@ -66,7 +49,7 @@ def test_the_cured_layer_equals_the_twin_and_the_buggy_one_does_not(names):
     assert (buggy(x) - package(x)).abs().max() > 1e-3
 
 
-def test_its_solutions_are_right_and_it_asks_for_each(cells):
+def test_its_solutions_are_right_and_it_asks_for_each():
     text = NOTEBOOK.read_text(encoding="utf-8")
     pages = ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
     space = {}
@@ -75,4 +58,5 @@ def test_its_solutions_are_right_and_it_asks_for_each(cells):
     for name in ("split", "merge", "count"):
         report = examine(BANK[f"heads.{name}"], space[f"my_{name}"])
         assert report.status == "right", report.text
-        assert any(f'check("heads.{name}", my_{name})' in cell for cell in cells)
+        asked = f'check("heads.{name}", my_{name})'
+        assert any(asked in source for source, _ in notebook_code.code_cells("02"))

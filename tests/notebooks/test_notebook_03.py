@@ -1,8 +1,5 @@
 """Notebook 03 builds its own masks; they must equal those of course_utils.masks."""
 
-import ast
-import json
-from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from course_utils.attention import attention_weights
 from course_utils.exercises.checking import examine
 from course_utils.exercises.session import BANK
 from course_utils.masks import causal_mask, combine_masks, padding_mask
+from tests.support import notebook_code
 
 BATCH, QUERIES, HEADS, PAD = 2, 5, 7, 0
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03_masks.ipynb"
@@ -19,15 +17,7 @@ NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03_masks.ipynb"
 
 @pytest.fixture(scope="module")
 def built():
-    """The functions that the notebook's code cells define, by name."""
-    names = {"torch": torch, "reduce": reduce}
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        found = ast.parse("".join(cell["source"])).body
-        functions = [node for node in found if isinstance(node, ast.FunctionDef)]
-        exec(compile(ast.Module(functions, []), NOTEBOOK.name, "exec"), names)
-    return names
+    return notebook_code.built("03")
 
 
 @pytest.fixture

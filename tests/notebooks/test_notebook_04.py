@@ -1,13 +1,11 @@
 """What notebook 04 builds is what the package holds."""
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 from nb04_rotary import rotary, step_on
 from nb04_sinusoids import hand_angle
-from torch import nn
 
 from course_utils.positions import (
     LearnedPositions,
@@ -16,32 +14,15 @@ from course_utils.positions import (
     rotate,
     sinusoidal_positions,
 )
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "04_positions.ipynb"
 BATCH, HEADS, LENGTH, MAX_LENGTH, WIDTH = 2, 3, 5, 7, 6
-DEFINED = (
-    "def sinusoids(",
-    "def rotation(",
-    "def colleague(",
-    "def repaired(",
-    "class Learned(",
-    "def rotary_angles(",
-    "def alibi(",
-)
 
 
 @pytest.fixture(scope="module")
 def built():
-    """What the notebook's own cells define, each cell without the run below it."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    names = {"torch": torch, "nn": nn}
-    for start in DEFINED:
-        (source,) = (code for code in codes if code.startswith(start))
-        blocks = source.split("\n\n\n")
-        defining = (b for b in blocks if b.startswith(("def ", "class ")))
-        exec("\n\n\n".join(defining), names)
-    return names
+    return notebook_code.built("04")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """What notebook 05 builds is what the package holds."""
 
-import json
 from pathlib import Path
 
 import torch
@@ -11,25 +10,16 @@ from nb05_stack import stack
 from torch import nn
 from torch.nn import functional as F
 
-from course_utils.attention import MultiHeadAttention
 from course_utils.blocks import EncoderBlock
 from course_utils.config import StackConfig
 from course_utils.feedforward import FeedForward
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "05_block.ipynb"
 
 
 def built():
-    """The classes that the notebook's own cells define."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names = {"torch": torch, "nn": nn, "F": F, "MultiHeadAttention": MultiHeadAttention}
-    for cell in cells:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and source.lstrip().startswith("class "):
-            definition = source.split("\n\n\n")[0]
-            if "Pasted" not in definition:
-                exec(definition, names)
-    return names
+    return notebook_code.built("05", "OurLayerNorm", "OurFeedForward", "Block")
 
 
 def test_the_norm_is_pytorchs():

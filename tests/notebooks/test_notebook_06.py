@@ -6,14 +6,12 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from course_utils.data.batches import pair_batches
 from course_utils.recurrent import RecurrentSeq2Seq
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "06_recurrent_attention.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
@@ -26,16 +24,8 @@ def source_of(cell):
 
 @pytest.fixture(scope="module")
 def built():
-    """The functions and classes that the notebook defines; nothing else is run."""
-    names = {"torch": torch, "nn": nn, "F": F, "np": np, "pair_batches": pair_batches}
-    names["SPECIAL"] = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
-    for cell in CELLS:
-        if cell["cell_type"] != "code":
-            continue
-        for node in ast.parse(source_of(cell)).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                exec(compile(ast.Module([node], []), str(NOTEBOOK), "exec"), names)
-    return names
+    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
+    return notebook_code.built("06", SPECIAL=special)
 
 
 @pytest.fixture(autouse=True)

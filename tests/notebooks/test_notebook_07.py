@@ -1,6 +1,5 @@
 """What notebook 07 builds is what the package holds."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,33 +7,19 @@ import torch
 from nb07_smoothing import smoothed
 from torch import nn
 
-from course_utils.attention import MultiHeadAttention
-from course_utils.blocks import DecoderBlock, EncoderBlock
+from course_utils.blocks import DecoderBlock
 from course_utils.config import EncoderDecoderConfig, StackConfig
-from course_utils.masks import causal_mask, padding_mask
+from course_utils.masks import causal_mask
 from course_utils.models import EncoderDecoder
-from course_utils.positions import SinusoidalPositions
+from tests.support import notebook_code
+from tests.support.notebook_code import code_cells
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "07_encoder_decoder.ipynb"
-KNOWN = (MultiHeadAttention, DecoderBlock, EncoderBlock, SinusoidalPositions)
 BATCH, TARGETS, SOURCES, WIDTH, MEMORY_WIDTH, VOCABULARY = 2, 3, 5, 24, 16, 11
 
 
-def sources():
-    """The code cells, each its text and its stored outputs."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    codes = [cell for cell in cells if cell["cell_type"] == "code"]
-    return [("".join(cell["source"]), cell["outputs"]) for cell in codes]
-
-
 def built():
-    """The classes that the notebook's own cells define, by name."""
-    names = {"torch": torch, "nn": nn} | {known.__name__: known for known in KNOWN}
-    names |= {"causal_mask": causal_mask, "padding_mask": padding_mask}
-    for source, _ in sources():
-        if source.startswith("class "):
-            exec(source.split("\n\n\n")[0], names)
-    return names
+    return notebook_code.built("07")
 
 
 def copy_block(ours, theirs):
@@ -114,7 +99,7 @@ STUBS = ["cross_attention", "target", "loss"]
 
 @pytest.mark.parametrize("stub", STUBS)
 def test_what_the_reader_is_to_write_is_not_written_yet(stub):
-    (cell,) = [both for both in sources() if f"def my_{stub}(" in both[0]]
+    (cell,) = [both for both in code_cells("07") if f"def my_{stub}(" in both[0]]
     said = ["".join(output["data"]["text/plain"]) for output in cell[1]]
     assert len(said) == cell[0].count("check(")
     assert all("not tried yet" in text for text in said)

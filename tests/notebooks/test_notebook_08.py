@@ -1,20 +1,14 @@
 """What notebook 08 counts is what the library counts, and its exercises are open."""
 
-import json
 from pathlib import Path
 
 import pytest
 from nb08_brevity import brevity
 from sacrebleu import corpus_bleu
 
+from tests.support.notebook_code import code_cells
+
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "08_translator.ipynb"
-
-
-def sources():
-    """The code cells, each its text and its stored outputs."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    codes = [cell for cell in cells if cell["cell_type"] == "code"]
-    return [("".join(cell["source"]), cell["outputs"]) for cell in codes]
 
 
 STUBS = ["step", "choice", "brevity"]
@@ -22,7 +16,7 @@ STUBS = ["step", "choice", "brevity"]
 
 @pytest.mark.parametrize("stub", STUBS)
 def test_what_the_reader_is_to_write_is_not_written_yet(stub):
-    (cell,) = [both for both in sources() if f"def my_{stub}(" in both[0]]
+    (cell,) = [both for both in code_cells("08") if f"def my_{stub}(" in both[0]]
     said = ["".join(output["data"]["text/plain"]) for output in cell[1]]
     assert len(said) == cell[0].count("check(")
     assert all("not tried yet" in text for text in said)

@@ -1,31 +1,22 @@
 """What notebook 09 builds is what the package holds."""
 
-import json
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from course_utils.config import ClassifierConfig, StackConfig
 from course_utils.masks import causal_mask
-from course_utils.models import Classifier, Encoder
+from course_utils.models import Classifier
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "09_word_senses.ipynb"
-KNOWN = (ClassifierConfig, StackConfig, Classifier, Encoder)
 BATCH, LENGTH, CLASSES, VOCABULARY = 2, 5, 7, 11
 STACK = StackConfig(d_model=12, num_heads=3, num_layers=2, d_ff=16, max_length=9)
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]])
 
 
 def built():
-    """The classes that the notebook's own cells define, by name."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names = {"torch": torch, "nn": nn} | {known.__name__: known for known in KNOWN}
-    for cell in cells:
-        for part in "".join(cell["source"]).split("\n\n\n"):
-            if cell["cell_type"] == "code" and part.startswith("class "):
-                exec(part, names)
-    return names
+    return notebook_code.built("09")
 
 
 def test_the_reader_is_the_packages_classifier_masked_or_not():

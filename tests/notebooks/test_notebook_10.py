@@ -1,8 +1,5 @@
 """The tokenizer that notebook 10 builds is the package's, and its texts are unseen."""
 
-import json
-from collections import Counter, defaultdict
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +7,7 @@ import pytest
 from course_utils.data.worlds.stories import story
 from course_utils.exercises.session import BANK
 from course_utils.text import bpe
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "10_tokenizer.ipynb"
 TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
@@ -17,29 +15,10 @@ TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "
 
 @pytest.fixture(scope="module")
 def built():
-    """The functions that the notebook's cells define."""
-    names = {
-        "bpe": bpe,
-        "Counter": Counter,
-        "defaultdict": defaultdict,
-        "pairwise": pairwise,
-    }
-    sources = [
-        "".join(cell["source"])
-        for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-        if cell["cell_type"] == "code"
-    ]
-    for first in (
-        "def count_pairs",
-        "def join",
-        "FIRST = 4",
-        "def train_naive",
-        "def train_fast",
-        "def encode_word",
-    ):
-        (cell,) = [source for source in sources if source.startswith(first)]
-        exec(cell.split("\n\n\ntoy =")[0].split("\n\n\nfor ")[0], names)
-    return names
+    functions = ("count_pairs", "count_words", "join", "train_naive", "train_fast")
+    return notebook_code.built(
+        "10", "FIRST", "number", *functions, "encode_word", "encode"
+    )
 
 
 @pytest.mark.parametrize("trainer", ["train_naive", "train_fast"])

@@ -1,37 +1,16 @@
 """The backbone that notebook 11 builds is the package's DecoderLM."""
 
-import json
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from course_utils.blocks import EncoderBlock
 from course_utils.config import DecoderConfig, StackConfig
 from course_utils.exercises.session import BANK
-from course_utils.masks import causal_mask
 from course_utils.models import DecoderLM
+from tests.support.notebook_code import built
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "11_backbone.ipynb"
-
-
-def sources():
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        yield "".join(cell["source"])
-
-
-def backbone_class():
-    names = {
-        "torch": torch,
-        "nn": nn,
-        "EncoderBlock": EncoderBlock,
-        "causal_mask": causal_mask,
-    }
-    for source in sources():
-        if "class Backbone" in source:
-            start = source.index("class Backbone")
-            exec(source[start:].split("\n\n\n")[0], names)
-    return names["Backbone"]
 
 
 def test_the_backbone_is_the_packages():
@@ -45,7 +24,7 @@ def test_the_backbone_is_the_packages():
         positions="learned",
     )
     ours, theirs = (
-        backbone_class()(31, stack),
+        built("11", "Backbone")["Backbone"](31, stack),
         DecoderLM(DecoderConfig(vocab_size=31, stack=stack)),
     )
     for weight in ours.parameters():
@@ -59,9 +38,7 @@ def test_the_backbone_is_the_packages():
 
 
 def test_the_dictionary_has_as_many_weights_as_the_exercise_wants():
-    (source,) = [text for text in sources() if text.startswith("def new_weights")]
-    names = {"m": 6, "f": 10, "T": 7, "fresh": torch.zeros}
-    exec(source.split("\n\n\n")[0], names)
+    names = built("11", "new_weights", m=6, f=10, T=7, fresh=torch.zeros)
     weights = names["new_weights"](50, blocks=3)
     count = sum(weight.numel() for weight in weights.values())
     assert count == BANK["backbone.count_weights"].reference(50, 7, 6, 3, 10)

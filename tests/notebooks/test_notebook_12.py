@@ -1,6 +1,5 @@
 """What notebook 12 builds is what the package holds, and so is its starting point."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from einops import rearrange
 from nb12_grouped_heads import cache_of_a_token, repeat_keys
 from nb12_norm_and_gate import hidden_width
 from torch import nn
-from torch.nn import functional as F
 
 from course_utils.attention import (
     GroupedQueryAttention,
@@ -18,54 +16,23 @@ from course_utils.attention import (
     split_heads,
 )
 from course_utils.config import DecoderConfig, LlamaConfig, StackConfig
-from course_utils.feedforward import FeedForward, SwiGLU
+from course_utils.feedforward import SwiGLU
 from course_utils.masks import causal_mask
 from course_utils.models import DecoderLM, LlamaLM
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table, rotate
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "12_llama.ipynb"
 BATCH, LENGTH, WIDTH, HEADS, VOCAB, MAX_LENGTH = 2, 5, 24, 6, 31, 64
-DEFINED = (
-    "class OurRMSNorm(",
-    "class OurSwiGLU(",
-    "def born(",
-    "class Attention(",
-    "def gelu(",
-    "def swiglu(",
-    "class Block(",
-    "class Model(",
-    "def colleague(",
-    "def told_apart(",
-)
+NAMES = ("OurRMSNorm", "OurSwiGLU", "born", "Attention", "gelu", "swiglu", "Block")
+NAMES += ("Model", "colleague", "told_apart")
 
 
 @pytest.fixture(scope="module")
 def built():
-    """What the notebook's own cells define, without the runs beside it."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    pieces = [piece for code in codes for piece in code.split("\n\n\n")]
-    names = dict(
-        torch=torch,
-        nn=nn,
-        F=F,
-        rearrange=rearrange,
-        attend=attend,
-        split_heads=split_heads,
-        causal_mask=causal_mask,
-        rotary_table=rotary_table,
-        FeedForward=FeedForward,
-        SwiGLU=SwiGLU,
-        WIDTH=WIDTH,
-        HEADS=HEADS,
-        VOCAB=VOCAB,
-        LENGTH=MAX_LENGTH,
-    )
-    for start in DEFINED:
-        (piece,) = (piece for piece in pieces if piece.startswith(start))
-        exec(piece, names)
-    return names
+    sizes = {"WIDTH": WIDTH, "HEADS": HEADS, "VOCAB": VOCAB, "LENGTH": MAX_LENGTH}
+    return notebook_code.built("12", *NAMES, **sizes)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """What notebook 13 builds is what the package holds."""
 
 import itertools
-import json
 import random
 from collections import Counter
 from math import exp, inf, log
@@ -12,7 +11,6 @@ import torch
 from nb13_perplexity import perplexity, trigram_line
 from nb13_schedule import clip
 from nb13_step import steps
-from torch.nn import functional as F
 
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.data.batches import padded_batches
@@ -22,7 +20,8 @@ from course_utils.models import LlamaLM
 from course_utils.text.tokenizer import train_words
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
-from course_utils.training.optimizers import build_optimizers, learning_rate_at
+from course_utils.training.optimizers import build_optimizers
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "13_tinystories_decoder.ipynb"
 BUILT = ("transitions", "bigram_line", "unigram_line", "our_train")
@@ -31,18 +30,7 @@ TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it 
 
 @pytest.fixture(scope="module")
 def built():
-    """The functions that the notebook's own cells define."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names = {"torch": torch, "F": F, "build_optimizers": build_optimizers}
-    names["learning_rate_at"] = learning_rate_at
-    for cell in cells:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code":
-            for part in source.split("\n\n\n"):
-                if part.startswith(tuple(f"def {name}(" for name in BUILT)):
-                    exec(part, names)
-    assert set(BUILT) <= set(names)
-    return names
+    return notebook_code.built("13", *BUILT)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The chooser and the cache that notebook 14 builds are the package's."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,28 +13,16 @@ from course_utils.decoding import CachedStep, next_token_probabilities, sample
 from course_utils.masks import causal_mask
 from course_utils.models import LlamaLM
 from course_utils.positions import rotary_table, rotate
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "14_generation.ipynb"
 BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
-DEFINED = (
-    "def next_token_chances(",
-    "def write(",
-    "class Memory:",
-    "class CachedTeller:",
-    "class Colleague(",
-)
+NAMES = ("next_token_chances", "write", "Memory", "CachedTeller", "Colleague")
 
 
 @pytest.fixture
 def built():
-    """What the notebook's own cells define, each cell without the run below it."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    names = {"torch": torch}
-    for start in DEFINED:
-        (source,) = (code for code in codes if code.startswith(start))
-        exec(source.split("\n\n\n")[0], names)
-    return names
+    return notebook_code.built("14", *NAMES)
 
 
 @pytest.fixture

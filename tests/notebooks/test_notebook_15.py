@@ -1,8 +1,6 @@
 """What notebook 15 measures is what it says: heads taken out, and scores of maps."""
 
-import json
 import math
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,11 @@ from nb15_ablation import ablated
 from nb15_induction import induction
 from nb15_maps import entropy, look_back
 
-from course_utils.attention import MultiHeadAttention, split_heads
+from course_utils.attention import MultiHeadAttention
 from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
 from course_utils.looking.recording import record
-from course_utils.masks import causal_mask
 from course_utils.models import EncoderDecoder, LlamaLM
+from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "15_looking_inside.ipynb"
 BATCH, LENGTH, HEADS, WIDTH, VOCABULARY = 2, 7, 3, 24, 11
@@ -23,15 +21,7 @@ BATCH, LENGTH, HEADS, WIDTH, VOCABULARY = 2, 7, 3, 24, 11
 
 @pytest.fixture(scope="module")
 def built():
-    """The functions that the notebook's own cells define, by name."""
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names = {"torch": torch, "contextmanager": contextmanager}
-    names |= {"split_heads": split_heads, "causal_mask": causal_mask}
-    for cell in cells:
-        for part in "".join(cell["source"]).split("\n\n\n"):
-            if cell["cell_type"] == "code" and part.startswith(("def ", "@")):
-                exec(part, names)
-    return names
+    return notebook_code.built("15")
 
 
 def attention():

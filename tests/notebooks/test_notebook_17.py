@@ -1,6 +1,5 @@
 """What notebook 17 counts is what the package makes."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,19 +15,14 @@ from course_utils.config import LlamaConfig
 from course_utils.data.batches import padded_batches
 from course_utils.looking.recording import record
 from course_utils.models import LlamaLM
+from tests.support.notebook_code import built
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "17_scaling_out.ipynb"
 
 
 def define(name):
     """The function of that name, as the notebook defines it."""
-    names = {"np": np, "LlamaConfig": LlamaConfig}
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and f"def {name}(" in source:
-            start = source.index(f"def {name}(")
-            exec(source[start:].split("\n\n\n")[0], names)
-    return names[name]
+    return built("17", name)[name]
 
 
 @pytest.mark.parametrize("layers", [1, 3])

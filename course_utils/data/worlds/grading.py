@@ -7,7 +7,6 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import no_type_check
 
 from course_utils.data.worlds.stories import vocabulary
 from course_utils.data.worlds.story_grammar import (
@@ -104,7 +103,6 @@ def _heroes(extra_names: dict[str, str]) -> Slot:
     return dataclasses.replace(hero, fillers=hero.fillers + more) if more else hero
 
 
-@no_type_check
 @dataclass(frozen=True)
 class _Repair:
     """A change of the text after which reading continues.
@@ -152,12 +150,10 @@ def _landings() -> dict[str, list[Node]]:
     return found
 
 
-@no_type_check
 def _ends_sentence(token: str) -> bool:
     return token.rstrip('"')[-1:] in (".", "!", "?")
 
 
-@no_type_check
 class _Grader:
     """Reads a text; where reading fails, applies the repair that gets furthest."""
 
@@ -388,22 +384,18 @@ def _known() -> frozenset[str]:
     return frozenset(vocabulary())
 
 
-@no_type_check
 def _is_word(text: str) -> bool:
     return text.isalpha()
 
 
-@no_type_check
 def _is_words(text: str) -> bool:
     return all(word.isalpha() for word in text.split(" "))
 
 
-@no_type_check
 def _is_mark(text: str) -> bool:
     return bool(text.strip()) and not any(letter.isalnum() for letter in text)
 
 
-@no_type_check
 def _name_change(found: str, wanted: str, use: Use | None) -> str | None:
     """The kind of mistake it is to write `found` for `wanted`; None for none."""
     said, want = found.strip(), wanted.strip()
@@ -432,7 +424,6 @@ def _name_change(found: str, wanted: str, use: Use | None) -> str | None:
     return "wording" if found in _known() else "unknown word"
 
 
-@no_type_check
 def _name_extra(token: str, last: str) -> str:
     """The kind of mistake it is to write a piece that should not be there."""
     if not token.strip():

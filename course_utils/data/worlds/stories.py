@@ -8,7 +8,6 @@ import functools
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import no_type_check
 
 from course_utils.data.worlds.story_grammar import (
     END,
@@ -109,7 +108,6 @@ def tell(grammar: Grammar, number: int) -> Story:
     )
 
 
-@no_type_check
 class _Teller:
     """Generates one story; each choice is the next digit of one large number."""
 

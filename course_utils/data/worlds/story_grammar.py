@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 from course_utils.shapes import check_type
 
@@ -25,7 +25,6 @@ PIECE = re.compile(
 MARK = re.compile(r"\{[^{}]*\}|<[^<>]*>|[\[\]|]|[^\[\]{}<>|]+|.")
 
 
-@no_type_check
 def pieces(text: str) -> list[str]:
     """Split a text into GPT-2's pieces (" the", "Once", "."); they join to the text."""
     check_type(str, text=text)
@@ -50,7 +49,6 @@ class Slot:
     fillers: tuple[Filler, ...] = ()
     agrees: str | None = None
 
-    @no_type_check
     def choices(self, bound: dict[str, Filler]) -> tuple[Filler, ...]:
         """The fillers that agree with the slots that are bound already."""
         if self.agrees not in bound:
@@ -73,7 +71,6 @@ class Use(NamedTuple):
     space: bool = True
 
 
-@no_type_check
 @functools.lru_cache(maxsize=100_000)
 def spell(use: Use, filler: Filler) -> tuple[str, ...]:
     """The pieces of the text that a use of a slot writes for a filler."""

@@ -6,7 +6,7 @@ Knows probabilities and bound slots. Knows nothing of seeds or grading.
 import functools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 from course_utils.data.worlds.story_grammar import (
     END,
@@ -22,7 +22,6 @@ from course_utils.data.worlds.story_grammar import (
 from course_utils.shapes import check_type
 
 
-@no_type_check
 class Node:
     """A position between two pieces, with the arcs to the pieces that may come next.
 
@@ -134,7 +133,6 @@ def _openings(use: Use, fillers: tuple[Filler, ...]) -> dict[str, list[tuple]]:
     return found
 
 
-@no_type_check
 def advance(
     readings: list[Reading], token: str, slots: dict[str, Slot]
 ) -> list[Reading]:
@@ -164,7 +162,6 @@ def advance(
     return found
 
 
-@no_type_check
 def read(
     tokens: list[str], start: Node, slots: dict[str, Slot]
 ) -> Iterator[tuple[float, list[Reading]]]:

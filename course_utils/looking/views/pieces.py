@@ -136,13 +136,15 @@ def _labels(names: list[str]) -> list[str]:
 
 def _place(name: str, point: Any) -> list[float]:
     """The coordinates of a key, checked."""
-    wanted = f"keys[{name!r}] must be two finite numbers (x, y)"
+    key = f"keys[{name!r}]"
     try:
         place = [float(number) for number in point]
     except (TypeError, ValueError):
-        raise TypeError(f"{wanted}, got {shown(point)}") from None
+        raise TypeError(
+            f"{key} must be two finite numbers (x, y), got {shown(point)}"
+        ) from None
     if len(place) != 2 or not all(math.isfinite(number) for number in place):
-        raise ValueError(f"{wanted}, got {place}")
+        raise ValueError(f"{key} must be two finite numbers (x, y), got {place}")
     return place
 
 
