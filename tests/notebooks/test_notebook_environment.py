@@ -1,10 +1,14 @@
 """The notebooks' surroundings: a mirror of the hub and nothing of the world outside."""
 
 import os
+import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests.support.notebook_environment import ROOT, quiet_variables
 
@@ -54,3 +58,48 @@ def test_a_command_runs_beside_the_mirror_and_keeps_its_exit_code():
     )
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("http://127.0.0.1:") and done.stdout.endswith(" 1\n")
+
+
+# --- which package a kernel imports --------------------------------------------------
+
+
+@pytest.fixture(params=["copy", "worktree"])
+def second_checkout(request, tmp_path):
+    """Another checkout of the project whose package says of itself that it is one."""
+    house = tmp_path / "second"
+    if request.param == "worktree":
+        add = ["git", "worktree", "add", "--quiet", "--detach", str(house)]
+        if subprocess.run(add, cwd=ROOT, capture_output=True).returncode:
+            pytest.skip("this folder is not a git clone")
+    for name in ("course_utils", "tests", "notebooks/exercises"):
+        shutil.copytree(ROOT / name, house / name, dirs_exist_ok=True)
+    shutil.copy(ROOT / "pyproject.toml", house)
+    with (house / "course_utils" / "masks.py").open("a", encoding="utf-8") as file:
+        file.write('\nCHECKOUT = "second"\n')
+    yield house
+    if request.param == "worktree":
+        remove = ["git", "worktree", "remove", "--force", str(house)]
+        subprocess.run(remove, cwd=ROOT, check=True, capture_output=True)
+
+
+def test_a_kernel_imports_the_checkout_under_test(second_checkout):
+    """The environment that runs it has this checkout installed."""
+    source = "from course_utils import masks\n\nprint(masks.CHECKOUT)"
+    stored = new_output("stream", name="stdout", text="second\n")
+    cell = new_code_cell(source, execution_count=1, outputs=[stored])
+    path = second_checkout / "notebooks" / "90_which.ipynb"
+    nbformat.write(new_notebook(cells=[cell]), path)
+    report = second_checkout / "report.xml"
+    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", str(path)]
+    environ = {
+        name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+    }
+    done = subprocess.run(
+        command, cwd=second_checkout, env=environ, capture_output=True, text=True
+    )
+    (case,) = [
+        case
+        for case in ElementTree.parse(report).iter("testcase")
+        if case.get("name") == "Cell 0"
+    ]
+    assert list(case) == [], done.stdout

@@ -29,7 +29,10 @@ def quiet_variables(scratch):
         "all_proxy": CLOSED_PORT,
         "NO_PROXY": "127.0.0.1,localhost",
         "no_proxy": "127.0.0.1,localhost",
-        "PYTHONPATH": str(ROOT / "tests" / "support" / "no_network"),
+        # The checkout under test comes first, whatever the environment has installed.
+        "PYTHONPATH": os.pathsep.join(
+            [str(ROOT / "tests" / "support" / "no_network"), str(ROOT)]
+        ),
         "TQDM_DISABLE": "1",
         "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
