@@ -17,7 +17,7 @@ endif
 BOOK := $(VENV)/book
 BOOK_READY := $(BOOK)/ready-$(shell (pwd; cat notebooks/book/requirements.txt) | cksum | cut -d ' ' -f 1)
 
-.PHONY: help lab check lint notebooks test test-all test-worlds measure refresh reset \
+.PHONY: help lab check lint notebooks test test-all test-worlds measure accept refresh reset \
         book setup
 .DEFAULT_GOAL := help
 
@@ -51,6 +51,9 @@ test-worlds: $(READY)  ## the notebooks that load real data, on the worlds inste
 
 measure: $(READY)  ## time the tests anew, which decides what `make check` leaves out
 	@$(RUN) -m pytest --measure tests
+
+accept: $(READY)  ## store cells, asserts, checksums and signatures as they are now
+	@$(RUN) -m tests.support.stored
 
 refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
 	@$(IN_SILENCE) -m course_utils.workshop refresh $(NB)

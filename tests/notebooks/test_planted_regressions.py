@@ -34,7 +34,7 @@ def draw(alt, bend=1.0, point=3):
     display(Image(file.getvalue(), alt=alt))"""
 HTML = "from IPython.display import HTML\nHTML('<b>{}</b>')"
 SVG = "from IPython.display import SVG\nSVG('<svg><text>{}</text></svg>')"
-WARNING = "import warnings\nwarnings.warn('stale')\n1"
+WARNING = "import warnings\nwarnings.warn('sta' + 'le')\n1"
 OPEN = "import urllib.request\nurllib.request.urlopen({!r}, timeout=5).status"
 SOCKET = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=5)"
 
@@ -57,6 +57,7 @@ PLANTED = {
     "missing output": ("print('yes')", "yes = 1", "Missing output fields"),
     "new output": ("yes = 1", "print('yes')", "Unexpected output fields"),
     "second output": ("print('yes')", "print('yes')\n2", "Unexpected output fields"),
+    "order": ("print(1); draw('a')", "draw('a'); print(1)", "in another order"),
     "exception": ("1 / 1", "1 / 0", "ZeroDivisionError"),
     "warning": ("1", WARNING, "stale"),
     "network": ("1", OPEN.format("http://example.com/"), "refused"),
@@ -64,6 +65,11 @@ PLANTED = {
 }
 PLANTED |= {  # these must pass
     "1e-4 of a curve": ("draw('a wave')", "draw('a wave', bend=1.0001)", None),
+    "a stream in pieces": (
+        "print(1); draw('a'); print(2)",
+        "import sys\nprint(1); sys.stdout.flush(); draw('a'); print(2)",
+        None,
+    ),
     "hidden by ;": ("7;", "7;", None),
     "a result": ("7", "7", None),
     "last result": ("_ + 1", "_ + 1", None),

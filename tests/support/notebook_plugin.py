@@ -75,6 +75,20 @@ def figures(outputs):
     return [out for out in outputs if "image/png" in out.get("data", {})]
 
 
+def order(outputs):
+    """The outputs one after the other, by stream or by the kinds of data they hold."""
+    found = []
+    for output in outputs:
+        if output["output_type"] == "stream":
+            name = output["name"]
+            if found[-1:] == [name]:
+                continue  # a stream may come in pieces
+        else:
+            name = " and ".join(sorted(output.get("data", {}))) or output["output_type"]
+        found.append(name)
+    return found
+
+
 def kinds(outputs):
     """The kinds of output, each once: what even an ignored cell must reproduce."""
     streams = {out["name"] for out in outputs if out["output_type"] == "stream"}
@@ -107,7 +121,11 @@ def comparable(outputs):
 
 
 def compare_outputs(self, test, ref, skip_compare=None):
-    """nbval's comparison of texts, then ours of figures."""
+    """What went to stderr, then nbval's comparison of texts, then ours of figures."""
+    for output in test:
+        if output.get("name") == "stderr":
+            self.comparison_traceback = [f"Cell writes to stderr: {output['text']}"]
+            return False
     if not _nbval_compare(self, comparable(test), comparable(ref), skip_compare):
         return False
     self.comparison_traceback += figure_problems(test, ref)
@@ -121,6 +139,10 @@ def run_cell(self):
     for output in outputs:
         if output.get("name") == "stderr":
             self.raise_cell_error("Cell writes to stderr", output["text"])
+    stored, computed = order(self.cell.outputs), order(self.test_outputs)
+    if self.options["check"] and stored != computed:
+        told = f"stored: {', then '.join(stored)}\nnow: {', then '.join(computed)}"
+        self.raise_cell_error("Cell shows its outputs in another order", told)
     missing = kinds(self.cell.outputs) ^ kinds(outputs)
     if missing and not self.options["check_exception"]:
         self.raise_cell_error("Cell shows other kinds of output", str(missing))

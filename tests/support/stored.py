@@ -1,0 +1,122 @@
+"""What changes only on purpose, as text to compare: cells, asserts, files, signatures.
+
+`make accept` writes it anew into `tests/stored/`, so that a change of it stands in the
+commit beside what made it. Knows the repository's files, and nothing of their meaning.
+"""
+
+import ast
+import hashlib
+import importlib
+import inspect
+import json
+import re
+from pathlib import Path
+
+from tests.support.notebook_rules import ROOT, joined
+
+FOLDER = ROOT / "tests" / "stored"
+FIRST = 60  # characters by which a cell is known
+
+
+def cells_text():
+    """Each notebook's cells in order, by kind and first words, with their asserts."""
+    lines = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        lines += ["", f"# {path.stem}"]
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            source = joined(cell["source"])
+            first = " ".join(source.split())[:FIRST].rstrip()
+            lines.append(
+                f"{'code' if cell['cell_type'] == 'code' else 'text'}  {first}"
+            )
+            if cell["cell_type"] == "code":
+                lines += [f"      {claim}" for claim in asserts(source)]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def asserts(source):
+    """Every assert of a cell in its normal form, functions and classes included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assert):
+            yield " ".join(ast.unparse(node).split())
+
+
+def files_text():
+    """Checksums of the drawings and of what the shipped models consist of."""
+    places = [ROOT / "images", ROOT / "course_utils" / "weights"]
+    paths = [path for place in places for path in place.rglob("*") if path.is_file()]
+    lines = []
+    for path in sorted(paths):
+        content = path.read_bytes()
+        if path.suffix in (".svg", ".json"):  # text: a checkout may end lines otherwise
+            content = content.replace(b"\r\n", b"\n")
+        name = path.relative_to(ROOT).as_posix()
+        lines.append(f"{hashlib.sha256(content).hexdigest()[:16]}  {name}")
+    return "\n".join(lines) + "\n"
+
+
+def signatures_text():
+    """Every public function, class and method of the package with its defaults."""
+    lines = []
+    for path in sorted((ROOT / "course_utils").rglob("*.py")):
+        if path.name == "__init__.py":
+            continue
+        module = importlib.import_module(
+            ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        )
+        for name, thing in sorted(vars(module).items()):
+            own = getattr(thing, "__module__", None) == module.__name__
+            protocol = getattr(thing, "_is_protocol", False)
+            if own and not protocol and not name.startswith("_"):
+                lines += signatures_of(f"{module.__name__}.{name}", thing)
+    return "\n".join(lines) + "\n"
+
+
+def signatures_of(name, thing):
+    """One line for a function, one more for each public method of a class."""
+    if inspect.isclass(thing):
+        yield name + signature(thing)
+        for method, function in sorted(vars(thing).items()):
+            if inspect.isfunction(function) and not method.startswith("_"):
+                yield f"{name}.{method}{signature(function)}"
+    elif inspect.isfunction(thing):
+        yield name + signature(thing)
+
+
+def signature(thing):
+    """Names, kinds and defaults of the arguments, without annotations."""
+    try:
+        found = inspect.signature(thing)
+    except ValueError:  # a class whose constructor is not written in Python
+        return "(…)"
+    plain = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in found.parameters.values()
+    ]
+    text = str(inspect.Signature(plain))
+    text = re.sub(r"(?:Posix|Windows)Path\('([^']*)'\)", _relative, text)
+    return re.sub(r"<(\w+ )?(\w+)[^<>]* at 0x\w+>", r"<\2>", text)
+
+
+def _relative(found):
+    """A default path as it reads on every machine."""
+    place = Path(found[1])
+    name = place.relative_to(ROOT).as_posix() if place.is_absolute() else found[1]
+    return f"Path({name!r})"
+
+
+STORED = {
+    "cells.txt": cells_text,
+    "files.txt": files_text,
+    "signatures.txt": signatures_text,
+}
+
+
+def main():
+    FOLDER.mkdir(exist_ok=True)
+    for name, make in STORED.items():
+        (FOLDER / name).write_text(make(), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()
