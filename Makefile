@@ -1,11 +1,11 @@
-# Two commands: `make lab` opens the course, `make test` runs every test.
+# Two commands: `make lab` opens the course, `make test` runs the tests and notebooks.
 # Each does its own set-up, once; `make help` lists the rest, CONTRIBUTING.md says when
 # to run which.
 
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-IN_SILENCE := $(RUN) tests/support/notebook_environment.py $(RUN)
+IN_NOTEBOOK_ENV := $(RUN) tests/support/notebook_environment.py $(RUN)
 
 # The stamp names what was set up and where; it is written only after success.
 KEY := $(shell (pwd; cat requirements.txt pyproject.toml) | cksum | cut -d ' ' -f 1)
@@ -40,13 +40,13 @@ lint: $(READY)  ## ruff (rules and layout) and the directions of imports
 notebooks: $(READY)  ## run and compare the notebooks; CHANGED=1: those that a change can touch
 	@$(RUN) -m pytest $(if $(CHANGED),--changed) notebooks
 
-test: $(READY)  ## run all tests, the notebooks included
+test: $(READY)  ## run the tests and all notebooks, without the long tests
 	@$(RUN) -m pytest
 
 test-all: $(READY)  ## the same and the long tests
 	@$(RUN) -m pytest -m "long or not long"
 
-test-worlds: $(READY)  ## the notebooks that load real data, on the worlds instead
+test-worlds: $(READY)  ## run the real-data notebooks on generated data instead
 	@COURSE_DATA=worlds $(RUN) -m pytest --real-data-only tests/notebooks/test_notebooks.py notebooks
 
 measure: $(READY)  ## time the tests anew, which decides what `make check` leaves out
@@ -56,7 +56,7 @@ accept: $(READY)  ## store cells, asserts, checksums and signatures as they are 
 	@$(RUN) -m tests.support.stored
 
 refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
-	@$(IN_SILENCE) -m course_utils.workshop refresh $(NB)
+	@$(IN_NOTEBOOK_ENV) -m course_utils.workshop refresh $(NB)
 
 reset: $(READY)  ## bring back one working copy: NB=01
 	@$(RUN) -m course_utils.workshop reset $(NB)

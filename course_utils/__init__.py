@@ -1,1 +1,1 @@
-"""What the notebooks of the course share: layers, models, training, looking."""
+"""What the notebooks share: layers, models, decoding, data, training, looking."""

@@ -1,6 +1,6 @@
-"""Which sentences are held out: a rule that needs no list.
+"""Which real sentences are held out: a rule that needs no list.
 
-Knows strings. Knows nothing of where they come from.
+Knows strings. Knows nothing of where they come from; the worlds split themselves.
 """
 
 import hashlib

@@ -1,1 +1,1 @@
-"""Text to token ids and back: byte-pair encoding, and words of a small world."""
+"""Text to token ids and back: byte-pair encoding, and tokenizers of whole words."""

@@ -1,1 +1,1 @@
-"""Fit a model: losses, the loop, optimizers, checkpoints, several processes."""
+"""Fit a model: losses, optimizers, checkpoints, processes. Start at `loop.train`."""

@@ -1,4 +1,4 @@
-"""Exercises of notebook 14: two ways to cut a distribution.
+"""Exercises of notebook 14: top-k and min-p.
 
 Knows the shared chooser. Knows nothing of how an answer is run or shown.
 """

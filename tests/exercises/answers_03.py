@@ -66,7 +66,7 @@ def window_by_difference(length, width):
 
 TWO_NEW = torch.ones(2, 7, dtype=torch.bool)
 TWO_NEW[0, 6] = False
-VARIANTS = {
+RIGHT_ANSWERS = {
     "masks.causal": [
         causal_by_loops,
         causal_by_places,
@@ -102,7 +102,7 @@ VARIANTS = {
     ],
     "masks.two_new": [TWO_NEW, causal_mask(2, 7), causal_mask(7)[-2:]],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "masks.causal": [
         lambda length: ~torch.ones(length, length).tril(-1).bool(),  # closed, one ahead
         lambda length: torch.ones(length, length).triu(1).T,  # itself hidden, no bools

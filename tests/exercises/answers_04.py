@@ -129,7 +129,7 @@ def all_the_other_way(queries, keys, values):
     return tuple(rotate(x, cos, -sin) for x in (queries, keys, values))
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "positions.sinusoids": [
         sinusoids_by_loops,
         sinusoids_by_slices,
@@ -148,7 +148,7 @@ VARIANTS = {
     ],
     "positions.alibi": [alibi_by_loops, alibi_by_einsum, alibi_cut],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "positions.sinusoids": [
         halves_from_one,
         lambda t, m: sinusoidal_positions(t, m).view(t, -1, 2).flip(-1).mT.flatten(1),

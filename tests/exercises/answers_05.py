@@ -115,7 +115,7 @@ def silent_upside_down_in_use(block, x):
     return not torch.equal(block.eval()(x), x)
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "blocks.layer_norm": [
         layer_norm_by_loops,
         layer_norm_by_moments,
@@ -132,7 +132,7 @@ VARIANTS = {
     ],
     "blocks.silent": [silent_in_place, silent_by_state, silent_by_hooks],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "blocks.layer_norm": [
         over_the_batch_without_scale,
         lambda x, scale, shift, eps: scale * x / x.std(-1, keepdim=True) + shift,

@@ -51,7 +51,7 @@ def step_by_rows(state, memory, mask, w):
     return torch.stack(rows)
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "recurrent.general_scores": [
         lambda queries, keys, w: queries @ w @ keys.mT,
         lambda q, k, w: torch.einsum("bqm, mn, bkn -> bqk", q, w, k),
@@ -83,7 +83,7 @@ def unmasked_and_in_the_wrong_order(state, memory, mask, w):
     return torch.tanh(torch.cat([state, context], dim=1) @ w.T)
 
 
-BOTH = {
+DOUBLE_MISTAKES = {
     "recurrent.general_scores": [
         lambda q, k, w: q @ w.T @ k.mT / q.shape[-1] ** 0.5,
         lambda q, k, w: k @ q.mT,

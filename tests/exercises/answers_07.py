@@ -62,7 +62,7 @@ def loss_by_weights(scores, target, pad_id):
     return (surprise * real).sum() / real.sum()
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "translation.cross_attention": [
         cross_by_hand,
         cross_by_rows,
@@ -83,7 +83,7 @@ def self_attention_without_mask(x, memory, w_q, w_k, w_v, mask):
     return F.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v)
 
 
-BOTH = {
+DOUBLE_MISTAKES = {
     "translation.cross_attention": [self_attention_without_mask],
     "translation.smoothed": [
         lambda right, v, e: torch.eye(v)[right] + e,

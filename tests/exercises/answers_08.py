@@ -52,7 +52,7 @@ def brevity_by_cases(lengths, reference_lengths):
     return 1.0 if c >= r else math.e ** (1 - r / c)
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "translation.beam": [
         beam_by_sorting,
         beam_by_two_races,
@@ -68,7 +68,7 @@ VARIANTS = {
 }
 
 
-BOTH = {
+DOUBLE_MISTAKES = {
     "translation.beam": [
         lambda totals, log_probs: (
             torch.arange(len(totals)),

@@ -42,7 +42,7 @@ def clue_by_loops(weights, position):
     return max(range(len(sums)), key=sums.__getitem__)
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "senses.pick": [pick_by_loops, pick_by_gather, pick_by_product, pick],
     "senses.pool": [
         pool_by_loops,
@@ -59,7 +59,7 @@ VARIANTS = {
     ],
     "senses.causal_share": [0.5, 1 / 2, torch.tensor(0.5)],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "senses.pick": [lambda vectors, positions: vectors[:, positions[0] - 1]],
     "senses.pool": [
         lambda vectors, real: (vectors * ~real[:, :, None]).mean(1),

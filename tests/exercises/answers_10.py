@@ -106,7 +106,7 @@ def bits_by_tensors(nats, counts, texts):
     return all_nats * math.log2(math.e) / len("".join(texts).encode())
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "tokens.pair_counts": [
         counts_by_places,
         counts_by_default,
@@ -137,7 +137,7 @@ VARIANTS = {
         bits_of_all,
     ],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "tokens.pair_counts": [
         lambda words: Counter(pair for word in words for pair in set(pairwise(word))),
         lambda words: Counter(p for word in words for p in pairwise(word[:-1])),

@@ -76,7 +76,7 @@ def count_as_tensor(v, t, m, n, f):
     return torch.tensor(count_by_formula(v, t, m, n, f))
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "backbone.heads_from_qkv": [
         heads_by_chunks,
         heads_by_reshape,
@@ -108,7 +108,7 @@ VARIANTS = {
         loss_by_position,
     ],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "backbone.heads_from_qkv": [
         lambda x, h: rearrange(x, "b t (h three d) -> three b t h d", three=3, h=h),
         lambda x, h: rearrange(x, "b t (d h three) -> three b h t d", three=3, h=h),

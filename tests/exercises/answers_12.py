@@ -86,7 +86,7 @@ def centered(x):
     return x - x.mean(-1, keepdim=True)
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "llama.rms_norm": [
         norm_by_loops,
         norm_by_layer,
@@ -119,7 +119,7 @@ VARIANTS = {
         lambda ours, others: abs((ours - others).sign().sum()).item() == len(ours),
     ],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "llama.rms_norm": [
         lambda x, s, eps: (
             centered(x) / (x.square().mean(-1, keepdim=True) + eps).sqrt()

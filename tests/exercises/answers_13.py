@@ -210,7 +210,7 @@ def clip_by_loops(gradients, most):
     return [g / max(1.0, math.sqrt(total) / most) for g in gradients]
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "training.perplexity": [
         perplexity_by_gather,
         perplexity_by_loops,
@@ -224,7 +224,7 @@ VARIANTS = {
     "training.learning_rate": [rate_by_minimum, rate_by_tensor, rate_by_cases],
     "training.clip": [clip_by_pytorch, clip_by_vector, clip_by_loops],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "training.perplexity": [
         lambda logits, labels: (
             2 ** F.cross_entropy(logits.mT, labels, reduction="none").mean()

@@ -131,7 +131,7 @@ def in_front_and_unturned(query, key, value, keys, values, cos, sin):
     return F.scaled_dot_product_attention(query, keys, values), keys, values
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "generation.top_k": [
         top_k_by_minus_infinity,
         top_k_by_scatter,
@@ -158,7 +158,7 @@ VARIANTS = {
         (torch.arange(1, 151).sum(), torch.tensor(150)),
     ],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "generation.top_k": [ranked_and_unscaled],
     "generation.top_p": [one_too_many_and_unscaled],
     "generation.min_p": [absolute_and_unscaled],

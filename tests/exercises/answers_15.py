@@ -112,7 +112,7 @@ def query_and_no_bias(context, to_output, head):
     return to_output(silent.transpose(1, 2).flatten(2)) - to_output.bias
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "inside.entropy": [
         entropy_by_loops,
         entropy_by_nan_to_num,
@@ -136,7 +136,7 @@ VARIANTS = {
     ],
     "inside.next_key": [4, torch.tensor(4), 4.0],
 }
-BOTH = {
+DOUBLE_MISTAKES = {
     "inside.entropy": [bits_and_no_sign, columns_of_bits],
     "inside.look_back": [itself_and_summed],
     "inside.induction": [first_text_and_summed],

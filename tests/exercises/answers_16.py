@@ -119,7 +119,7 @@ def memory_in_two_steps(losses_of, batches):
     return not losses[-1] <= 0.5
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "clinic.leaks_future": [
         leak_by_one_change_each,
         leak_by_random_endings,
@@ -177,7 +177,7 @@ def one_zero_and_no_none(model, loss):
     return [name for name, gradient in some if not gradient.all()]
 
 
-BOTH = {
+DOUBLE_MISTAKES = {
     "clinic.leaks_future": [
         last_word_changed_and_first_output_watched,
         lambda *given: not last_word_changed_and_first_output_watched(*given),

@@ -96,7 +96,7 @@ def kept_by_cases(parameters, processes, sharded):
     return total
 
 
-VARIANTS = {
+RIGHT_ANSWERS = {
     "scaling.parameters": [
         parameters_by_making,
         parameters_by_names,
@@ -146,7 +146,7 @@ def padded_to_the_longest_for_each_word(lengths, size):
     return max(lengths) * len(lengths) / sum(lengths) - 1
 
 
-BOTH = {
+DOUBLE_MISTAKES = {
     "scaling.parameters": [no_heads_no_ties],
     "scaling.flops": [lambda n, layers, m, t, d: 2 * n * d],
     "scaling.days": [lambda n, d, many, fast, s: 2 * n * d / (many * fast) / 86_400],

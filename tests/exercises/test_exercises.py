@@ -30,11 +30,11 @@ from course_utils.exercises.session import (
 )
 from tests.support.notebook_plugin import patience
 
-VARIANTS, BOTH = {}, {}
+RIGHT_ANSWERS, DOUBLE_MISTAKES = {}, {}
 for path in sorted(Path(__file__).parent.glob("answers_[0-9][0-9].py")):
     answers = importlib.import_module(f"tests.exercises.{path.stem}")
-    VARIANTS |= answers.VARIANTS
-    BOTH |= answers.BOTH
+    RIGHT_ANSWERS |= answers.RIGHT_ANSWERS
+    DOUBLE_MISTAKES |= answers.DOUBLE_MISTAKES
 INDISPENSABLE = {
     *("attention.weights", "attention.scores", "attention.context", "heads.split"),
     *("masks.causal", "masks.padding", "masks.join", "masks.weights", "masks.shift"),
@@ -45,7 +45,7 @@ INDISPENSABLE = {
     *("generation.top_p", "generation.cache", "tokens.merge", "tokens.bits_per_byte"),
 }
 MISTAKES = [(e.name, m) for e in BANK.values() for m in e.mistakes]
-RIGHT = [(n, i, v) for n, some in VARIANTS.items() for i, v in enumerate(some)]
+RIGHT = [(n, i, v) for n, some in RIGHT_ANSWERS.items() for i, v in enumerate(some)]
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
@@ -104,10 +104,10 @@ def answer_of(name, function):
 
 
 def test_every_exercise_has_answers_and_mistakes():
-    missing = [f"answers to {name}" for name in BANK if name not in VARIANTS]
+    missing = [f"answers to {name}" for name in BANK if name not in RIGHT_ANSWERS]
     missing += [f"mistakes of {e.name}" for e in BANK.values() if len(e.mistakes) < 3]
-    missing += [name for name, some in VARIANTS.items() if len(some) < 3]
-    assert missing == [] and VARIANTS.keys() == BANK.keys()
+    missing += [name for name, some in RIGHT_ANSWERS.items() if len(some) < 3]
+    assert missing == [] and RIGHT_ANSWERS.keys() == BANK.keys()
 
 
 def test_the_indispensable_exercises_know_four_mistakes():
@@ -117,8 +117,10 @@ def test_the_indispensable_exercises_know_four_mistakes():
 
 def test_every_coding_exercise_meets_two_mistakes_at_once():
     coding = [name for name, exercise in BANK.items() if not exercise.predicts]
-    assert [name for name in coding if not BOTH.get(name)] == []
-    assert all(map(BANK.get, BOTH)), "pairs of an exercise that does not exist"
+    assert [name for name in coding if not DOUBLE_MISTAKES.get(name)] == []
+    assert all(map(BANK.get, DOUBLE_MISTAKES)), (
+        "pairs of an exercise that does not exist"
+    )
 
 
 def test_the_banks_are_as_rich_as_promised():
@@ -177,12 +179,12 @@ def seeds(name, usual):
     return range(usual if BANK[name].seconds <= 3 else 3)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", RIGHT_ANSWERS)
 @pytest.mark.long
 def test_the_verdict_is_the_same_for_100_seeds(name):
     wrong = BANK[name].mistakes[0]
     for seed in seeds(name, 100):
-        assert judge(name, VARIANTS[name][0], seed).status == "right", seed
+        assert judge(name, RIGHT_ANSWERS[name][0], seed).status == "right", seed
         report = judge(name, answer_of(name, wrong.function), seed)
         assert report.mistake == wrong.name, seed
 
@@ -201,9 +203,9 @@ def test_every_mistake_is_named_whatever_the_seed(name, count):
 
 
 @some_seeds
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", DOUBLE_MISTAKES)
 def test_two_mistakes_at_once_are_caught_whatever_the_seed(name, count):
-    for answer, seed in itertools.product(BOTH[name], seeds(name, count)):
+    for answer, seed in itertools.product(DOUBLE_MISTAKES[name], seeds(name, count)):
         report = judge(name, answer, seed)
         assert report.status not in ("right", "not tried"), (seed, report.text)
 
@@ -409,8 +411,8 @@ def test_a_layer_may_answer():
 
 # --- calm, whatever the exercise ---------------------------------------------------
 
-CODING = [name for name in VARIANTS if name in BANK and not BANK[name].predicts]
-PREDICTED = [name for name in VARIANTS if name in BANK and BANK[name].predicts]
+CODING = [name for name in RIGHT_ANSWERS if name in BANK and not BANK[name].predicts]
+PREDICTED = [name for name in RIGHT_ANSWERS if name in BANK and BANK[name].predicts]
 every_coding_exercise = pytest.mark.parametrize("name", CODING)
 
 
@@ -430,7 +432,7 @@ def turned(value, turn):
 
 
 def answer_turned(name, turn):
-    right = VARIANTS[name][0]
+    right = RIGHT_ANSWERS[name][0]
     return lambda *given: turned(right(*given), turn)
 
 
@@ -498,7 +500,7 @@ def test_every_exercise_answers_calmly_tensors_of_other_kinds(name):
 def test_every_exercise_keeps_what_is_printed(name, capfd):
     def talks(*given):
         print("the first is", type(given[0]).__name__, "word " * 500)
-        return VARIANTS[name][0](*given)
+        return RIGHT_ANSWERS[name][0](*given)
 
     report = calm(judge(name, talks))
     assert (
@@ -515,7 +517,7 @@ def test_every_exercise_names_what_is_changed_in_place(name):
         if isinstance(value, torch.Tensor) and value.numel():
 
             def writes(*given, place=place):
-                result = VARIANTS[name][0](*given)
+                result = RIGHT_ANSWERS[name][0](*given)
                 with torch.no_grad():
                     given[place].copy_(given[place].logical_not())
                 return result
@@ -527,7 +529,7 @@ def test_every_exercise_names_what_is_changed_in_place(name):
 
 @pytest.mark.parametrize("name", PREDICTED)
 def test_every_prediction_is_answered_calmly(name):
-    right = VARIANTS[name][0]
+    right = RIGHT_ANSWERS[name][0]
     strange = (
         object(),
         "text",

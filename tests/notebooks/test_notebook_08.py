@@ -1,4 +1,4 @@
-"""What notebook 08 counts is what the library counts, and its exercises are open."""
+"""What notebook 08 counts is what sacrebleu counts, and its exercises are open."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from nb13_perplexity import perplexity, trigram_line
-from nb13_schedule import clip
+from nb13_schedule_and_clipping import clip
 from nb13_step import steps
 
 from course_utils.config import LlamaConfig, TrainConfig

@@ -2,7 +2,7 @@
 
 For one process, which should do nothing else afterwards. Inside `accelerator()` the
 program sees an Apple GPU: `find_device()` names it, tensors and modules move to it and
-back, and results are those of the CPU. Refused is what the real one refuses:
+back, and results are those of the CPU. It refuses what the real one refuses:
 
 - float64, wherever a tensor of it would arise on the device;
 - operations that mix tensors of the device with tensors of the CPU. As on the real one,

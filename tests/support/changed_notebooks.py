@@ -1,10 +1,10 @@
 """pytest plugin: `--changed` runs only the notebooks that a change can touch.
 
 While a notebook runs, its kernel and the processes that it starts write down each file
-and folder of the project that they open (`no_network/sitecustomize.py`). When all of it
-passed, their checksums are kept in pytest's cache. As long as none of them differs, and
-neither do the notebook itself, the pins, the files that judge it and the Python that
-runs it, `--changed` leaves the notebook out.
+and folder of the project that they open (`kernel_site/sitecustomize.py`). When all of
+it passed, their checksums are kept in pytest's cache. As long as none of them differs,
+and neither do the notebook itself, the pins, the test code and the Python that runs it,
+`--changed` leaves the notebook out.
 """
 
 import hashlib

@@ -31,8 +31,8 @@ def built(number: str, *names: str, **known: Any) -> dict[str, Any]:
     """What the notebook imports, and functions and classes as its cells define them.
 
     names: those alone, and constants by name, in the order of the cells; without any,
-    every function and class. known: what they find beside, such as a constant of
-    another size. Raises AssertionError for a name that the notebook does not define.
+    every function and class. known: names that they find beside, such as a constant
+    of another size. Raises AssertionError for a name that is not defined there.
     """
     space = dict(known)
     met = set()

@@ -1,4 +1,4 @@
-"""Run a program as a reader's notebook runs: without the executed annotations.
+"""Run a program as a reader's notebook runs: without run-time checks of annotations.
 
 Knows processes. Knows nothing of what the program asks.
 """

@@ -1,4 +1,4 @@
-"""How large the project is: lines of each part, as they stand. Nothing is left out."""
+"""How large the project is: lines of code, part by part."""
 
 from tests.support.notebook_environment import ROOT
 

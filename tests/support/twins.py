@@ -1,4 +1,4 @@
-"""Copy our weights into the field's reference layers, so that both can be compared."""
+"""Copy our weights into layers of PyTorch and transformers, to compare both."""
 
 import torch
 from torch import nn

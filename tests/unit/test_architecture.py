@@ -26,7 +26,6 @@ TOP_LEVEL = {
     "LICENSE",
     "CITATION.cff",
     "CONTRIBUTING.md",
-    "BENCHMARKS.md",
     ".github",
     ".gitignore",
     ".gitattributes",

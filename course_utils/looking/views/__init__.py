@@ -1,1 +1,1 @@
-"""Views to explore by mouse and keyboard: arrays and strings in, HTML out."""
+"""Interactive views as self-contained HTML, and a story page to share."""

@@ -1,4 +1,6 @@
-"""On the path of test kernels only: refuse connections that leave this machine.
+"""On the path of notebook kernels, in tests and `make refresh`: no way out.
+
+Connections that leave this machine are refused.
 
 Where COURSE_OPENED names a file, each file and folder of the project (COURSE_ROOT) that
 this process opens is written into it.

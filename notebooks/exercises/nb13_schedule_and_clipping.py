@@ -1,4 +1,4 @@
-"""Exercises of notebook 13: two guards around a step.
+"""Exercises of notebook 13: the learning rate's schedule, and clipping.
 
 Knows the shared schedule. Knows nothing of how an answer is run or shown.
 """

@@ -1,0 +1,77 @@
+"""Right answers of many styles to the exercises of notebook 02."""
+
+import torch
+from einops import rearrange
+from torch import nn
+
+
+def split_by_reshape(x, num_heads):
+    batch, length, width = x.shape
+    return x.reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
+
+
+def split_by_chunks(x, num_heads):
+    return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
+
+
+def split_by_loops(x, num_heads):
+    size = x.shape[-1] // num_heads
+    heads = [x[:, :, h * size : (h + 1) * size] for h in range(num_heads)]
+    return torch.cat([head.unsqueeze(1) for head in heads], dim=1)
+
+
+def merge_by_reshape(context):
+    batch, heads, length, width = context.shape
+    return context.transpose(1, 2).reshape(batch, length, heads * width)
+
+
+def merge_by_cat(context):
+    return torch.cat(list(context.unbind(dim=1)), dim=-1)
+
+
+def count_by_formula(d_model, num_heads, head_dim):
+    width = num_heads * head_dim
+    return 3 * (d_model * width + width) + width * d_model + d_model
+
+
+def count_by_layers(d_model, num_heads, head_dim):
+    width = num_heads * head_dim
+    layers = [nn.Linear(d_model, width) for _ in range(3)] + [nn.Linear(width, d_model)]
+    return sum(p.numel() for layer in layers for p in layer.parameters())
+
+
+def count_as_tensor(d_model, num_heads, head_dim):
+    return torch.tensor(count_by_formula(d_model, num_heads, head_dim))
+
+
+RIGHT_ANSWERS = {
+    "heads.split": [
+        split_by_reshape,
+        split_by_chunks,
+        split_by_loops,
+        lambda x, num_heads: rearrange(x, "b t (h d) -> b h t d", h=num_heads),
+        lambda x, h: x.unflatten(-1, (h, -1)).permute(0, 2, 1, 3).contiguous(),
+    ],
+    "heads.merge": [
+        merge_by_reshape,
+        merge_by_cat,
+        lambda c: rearrange(c, "b h q d -> b q (h d)"),
+        lambda c: c.permute(0, 2, 1, 3).flatten(2),
+    ],
+    "heads.count": [count_by_formula, count_by_layers, count_as_tensor],
+}
+
+DOUBLE_MISTAKES = {
+    "heads.split": [
+        lambda x, h: rearrange(x, "b t (d h) -> b h d t", h=h),
+        lambda x, h: rearrange(x, "b t (d h) -> b t h d", h=h),
+    ],
+    "heads.merge": [
+        lambda x: x.sum(dim=1) / 2,
+        lambda x: rearrange(x, "b h q d -> b (h q) d").mean(dim=1),
+    ],
+    "heads.count": [
+        lambda m, h, d: 3 * m * h * d,  # no biases, no output projection
+        lambda m, h, d: 4 * m * d + 3 * d,
+    ],
+}
