@@ -111,7 +111,8 @@ def run_pytest(folder, **environ):
             f.get("message", "") + (f.text or "") for f in case if f.tag != "skipped"
         ]
         book = case.get("classname").removesuffix(".ipynb")
-        cases[book, case.get("name")] = "\n".join(failures)
+        name = re.sub(r"^(In \[\d+\]) .*", r"\1", case.get("name"))  # without the id
+        cases[book, name] = "\n".join(failures)
     return done.returncode, cases, done.stdout
 
 
@@ -154,8 +155,8 @@ def test_each_planted_regression_is_caught_and_nothing_else(outcome):
     code, cases, printed = outcome
     assert code == 1
     for book, (table, _) in BOOKS.items():
-        for number, (kind, (_, _, expected)) in enumerate(table.items(), start=2):
-            complaint = cases[book, f"Cell {number}"]
+        for number, (kind, (_, _, expected)) in enumerate(table.items(), start=3):
+            complaint = cases[book, f"In [{number}]"]
             if expected is None:
                 assert not complaint, f"{kind}: {complaint}"
             else:
@@ -268,6 +269,31 @@ def test_each_breach_of_style_is_named(sound, kind):
     plant, expected = STYLE[kind]
     plant(sound)
     assert any(expected in what for what in style_problems(style(sound)))
+
+
+def test_messages_say_which_cell_what_differs_and_what_to_do(outcome):
+    _, cases, _ = outcome
+    number = list(PLANTED).index("number") + 3
+    said = cases["90_planted", f"In [{number}]"]
+    assert f"90_planted.ipynb, In [{number}] 90-{number + 1:03d}: " in said
+    assert "\n-5\n+6\n" in said and "make refresh NB=90" in said
+    assert "\x1b" not in said and "The cell:\n2 + 4" in said
+    drawn = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
+    assert re.search(r"RMS [\d.]+ over the figure \(limit 2\), [\d.]+ in the", drawn)
+    assert re.search(r"worst tile \(limit 20\), \d+ pixels from the left", drawn)
+    assert re.search(
+        r"slowest: In \[\d+\] 90-\d+ [\d.]+ s", cases["90_planted", "budget"]
+    )
+
+
+def test_after_a_broken_cell_what_needs_its_names_is_one_line(tmp_path):
+    sources = ["import nowhere\nx = 1", *["x + 1"] * 9, "1 / 0"]
+    cells = [new_code_cell(source, execution_count=1) for source in sources]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "90_breaks.ipynb")
+    _, cases, printed = run_pytest(tmp_path)
+    broken = [name for (_, name), said in cases.items() if "Error" in said]
+    assert broken == ["In [1]", "In [11]"], printed
+    assert "9 skipped" in printed and printed.count("NameError") == 0
 
 
 def test_memory_of_a_process_and_its_children_is_seen():

@@ -8,9 +8,11 @@ the rules for stored notebooks, time and memory measured against budgets.
 import base64
 import contextlib
 import copy
+import difflib
 import io
 import json
 import os
+import re
 import threading
 import time
 
@@ -67,7 +69,12 @@ def figure_difference(stored, computed):
     tiles = padded.reshape(high // TILE, TILE, wide // TILE, TILE).mean(axis=(1, 3))
     whole, worst = float(squares.mean() ** 0.5), float(tiles.max() ** 0.5)
     if whole > WHOLE_RMS or worst > TILE_RMS:
-        return f"RMS {whole:.1f} over the figure, {worst:.1f} in the worst tile"
+        row, column = np.unravel_index(tiles.argmax(), tiles.shape)
+        return (
+            f"RMS {whole:.1f} over the figure (limit {WHOLE_RMS:.0f}), {worst:.1f} in "
+            f"the worst tile (limit {TILE_RMS:.0f}), {TILE * column} pixels from the "
+            f"left and {TILE * row} from the top"
+        )
     return None
 
 
@@ -127,14 +134,45 @@ def compare_outputs(self, test, ref, skip_compare=None):
             self.comparison_traceback = [f"Cell writes to stderr: {output['text']}"]
             return False
     if not _nbval_compare(self, comparable(test), comparable(ref), skip_compare):
+        self.comparison_traceback.append(advice(self))
         return False
     self.comparison_traceback += figure_problems(test, ref)
+    if self.comparison_traceback:
+        self.comparison_traceback.append(advice(self))
     return not self.comparison_traceback
+
+
+def advice(cell):
+    return f"If this is meant: make refresh NB={cell.path.stem[:2]}"
+
+
+def show_difference(self, kind, stored, computed):
+    """Texts line by line, as git has it: "-" is what is stored, "+" what came now."""
+    self.comparison_traceback.append(f"mismatch {kind!r}: - stored, + now")
+    lines = [shortened(str(text)).splitlines() for text in (stored, computed)]
+    told = difflib.unified_diff(*lines, lineterm="", n=1)
+    self.comparison_traceback += [line for line in told if line[:2] not in ("--", "++")]
+
+
+def shortened(text):
+    """Without the long runs of letters and digits in which pictures are stored."""
+    return re.sub(r"[A-Za-z0-9+/=]{200,}", "…", text)
 
 
 def run_cell(self):
     """nbval's run of a cell, then what holds even where the output is ignored."""
-    _nbval_runtest(self)
+    started = time.perf_counter()
+    try:
+        _nbval_runtest(self)
+    except nbval_plugin.NbCellError as error:
+        said = (error.inner_traceback or "").strip().splitlines()[-1:]
+        if self.parent.broken and "NameError" in "".join(said):
+            pytest.skip(f"it needs a name, and {self.parent.broken} broke before")
+        if said and not self.parent.broken:
+            self.parent.broken = self.name
+        raise
+    finally:
+        self.parent.cell_seconds[self.name] = time.perf_counter() - started
     outputs = nbval_plugin.coalesce_streams(self.test_outputs)
     for output in outputs:
         if output.get("name") == "stderr":
@@ -146,6 +184,20 @@ def run_cell(self):
     missing = kinds(self.cell.outputs) ^ kinds(outputs)
     if missing and not self.options["check_exception"]:
         self.raise_cell_error("Cell shows other kinds of output", str(missing))
+
+
+def report_failure(self, excinfo):
+    """What was wrong, under the one name that a cell has, and the source."""
+    error = excinfo.value
+    if not isinstance(error, nbval_plugin.NbCellError):
+        return f"{type(error).__name__}: {error}"
+    parts = [f"{self.path.name}, {self.name}: {error}", error.inner_traceback or ""]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(part for part in parts if part))
+    return f"{plain}\n\nThe cell:\n{error.source}\n"
+
+
+def report_place(self):
+    return self.path, 0, f"{self.path.name}::{self.name}"
 
 
 def execute_with_history(self, cell_input, allow_stdin=None):
@@ -189,6 +241,8 @@ def set_up_notebook(self):
     _environment["COURSE_OPENED"] = str(record_of(self.path.stem))
     _environment["COURSE_ROOT"] = str(ROOT)
     _nbval_setup(self)
+    self.broken = None
+    self.cell_seconds = {}
     self.watch = Watch(self.kernel.km.provisioner.pid)
 
 
@@ -217,16 +271,26 @@ class Budget(Rules):
         measured = style(self.parent.nb)
         MEASURED[self.path.stem] = (seconds, memory, measured)
         allowed = SECONDS_BUDGET.get(self.path.name[:2], OTHER_SECONDS) * patience()
+        slowest = sorted(self.parent.cell_seconds.items(), key=lambda one: -one[1])[:3]
+        told = ", ".join(f"{name} {took:.1f} s" for name, took in slowest)
         if seconds > allowed:
-            pytest.fail(f"took {seconds:.0f} s, more than {allowed:.0f}", pytrace=False)
+            said = f"took {seconds:.0f} s, more than {allowed:.0f}; slowest: {told}"
+            pytest.fail(said, pytrace=False)
         if memory > MEMORY_BUDGET:
-            pytest.fail(f"took {memory:.1f} GiB of {MEMORY_BUDGET}", pytrace=False)
+            said = f"took {memory:.1f} GiB, more than {MEMORY_BUDGET}; slowest: {told}"
+            pytest.fail(said, pytrace=False)
 
 
 def collect_notebook(self):
-    cells = list(_nbval_collect(self))
     yield Rules.from_parent(self, name="rules")
-    yield from cells
+    for place, item in enumerate(_nbval_collect(self), start=1):  # nbval counts from 0
+        yield nbval_plugin.IPyNbCell.from_parent(
+            self,
+            name=f"In [{place}] {item.cell.get('id', '')}".rstrip(),
+            cell_num=place,
+            cell=item.cell,
+            options=item.options,
+        )
     yield Budget.from_parent(self, name="budget")
 
 
@@ -259,6 +323,9 @@ def pytest_configure(config):
     config.option.nbval_cell_timeout *= max(1.0, patience())
     nbval_plugin.IPyNbCell.compare_outputs = compare_outputs
     nbval_plugin.IPyNbCell.runtest = run_cell
+    nbval_plugin.IPyNbCell.repr_failure = report_failure
+    nbval_plugin.IPyNbCell.reportinfo = report_place
+    nbval_plugin.IPyNbCell.format_output_compare = show_difference
     nbval_plugin.IPyNbFile.collect = collect_notebook
     nbval_plugin.IPyNbFile.setup = set_up_notebook
     nbval_plugin.IPyNbFile.teardown = tear_down_notebook

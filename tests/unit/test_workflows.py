@@ -39,12 +39,12 @@ esac
 """
 BROKEN = """<testsuites><testsuite>
 <testcase classname="notebooks.01_attention.ipynb" name="rules"/>
-<testcase classname="notebooks.01_attention.ipynb" name="Cell 3">
+<testcase classname="notebooks.01_attention.ipynb" name="In [3] 01-009">
 <failure message="mismatch">0.5 0.6</failure></testcase>
-<testcase classname="notebooks.01_attention.ipynb" name="Cell 4">
+<testcase classname="notebooks.01_attention.ipynb" name="In [4] 01-012">
 <failure message="later"/></testcase>
-<testcase classname="notebooks.02_multi_head_attention.ipynb" name="Cell 0"/>
-<testcase classname="notebooks.03_masks.ipynb" name="Cell 7"><error>no
+<testcase classname="notebooks.02_multi_head_attention.ipynb" name="In [1] 02-003"/>
+<testcase classname="notebooks.03_masks.ipynb" name="In [7] 03-020"><error>no
 module</error></testcase></testsuite></testsuites>"""
 WHOLE = (
     '<testsuites><testsuite><testcase classname="a" name="b"/></testsuite></testsuites>'
@@ -178,9 +178,9 @@ def test_ci_makes_the_book_and_runs_the_tests(house):
 def test_the_newest_versions_name_the_first_broken_cell(house):
     code, said, asked = run(house, ".ci/newest", BROKEN)
     assert code != 0
-    assert "01_attention.ipynb: Cell 3: mismatch" in said
-    assert "03_masks.ipynb: Cell 7: no module" in said
-    assert "Cell 4" not in said and "02_multi" not in said
+    assert "01_attention.ipynb: In [3] 01-009: mismatch" in said
+    assert "03_masks.ipynb: In [7] 03-020: no module" in said
+    assert "In [4] 01-012" not in said and "02_multi" not in said
     assert any("--upgrade" in line for line in asked)
     assert any("pip list" in line for line in asked)
 
