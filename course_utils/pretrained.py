@@ -317,14 +317,13 @@ def _empty_model(path: Path) -> nn.Module:
 def _fill(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
     """Copy the tensors into the model; a shared matrix is among them once."""
     expected = model.state_dict()
-    for name, tensor in tensors.items():
-        if name not in expected:
-            raise ValueError(f"{WEIGHTS} does not fit {CONFIG}: unexpected {name!r}")
-        shape = tuple(expected[name].shape)
-        if tuple(tensor.shape) != shape:
+    for name in sorted(tensors.keys() - expected.keys()):
+        raise ValueError(f"{WEIGHTS} does not fit {CONFIG}: unexpected {name!r}")
+    for name, own in expected.items():
+        if name in tensors and tensors[name].shape != own.shape:
             raise ValueError(
-                f"{WEIGHTS} does not fit {CONFIG}: {name!r} must have shape {shape}, "
-                f"got {tuple(tensor.shape)}"
+                f"{WEIGHTS} does not fit {CONFIG}: {name!r} must have shape "
+                f"{tuple(own.shape)}, got {tuple(tensors[name].shape)}"
             )
     for names in _names_of_weights(model):
         if not any(name in tensors for name in names):
