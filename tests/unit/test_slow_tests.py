@@ -1,5 +1,10 @@
 """What is slow is read from a file, and the file from a measurement."""
 
+import os
+import re
+import subprocess
+import sys
+
 from tests.support import slow_tests
 from tests.support.notebook_rules import ROOT
 
@@ -28,3 +33,19 @@ def test_what_the_file_names_is_marked(request):
 
 def test_the_parameters_of_a_test_belong_together():
     assert slow_tests.function_of("a.py::test_b[x::y[3]]") == "a.py::test_b"
+
+
+def test_tests_have_the_same_names_in_every_process():
+    """Two processes that share the tests must agree; sets have no fixed order."""
+    listed = []
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "--collect-only", "--verbose", "tests"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+        )
+        listed.append(re.findall(r"<Function (.*)>", done.stdout))
+    assert len(listed[0]) > 1000
+    assert listed[0] == listed[1]
