@@ -41,6 +41,7 @@ SOCKET = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=5)"
 # kind -> (the source whose outputs are stored, the source that is run, what is said)
 PLANTED = {
     "number": ("2 + 3", "2 + 4", "mismatch 'text/plain'"),
+    "negative number": ("-0.5", "-0.6", r"\n--0\.5\n\+-0\.6\n"),
     "shape": (
         "np.ones((2, 3)).shape",
         "np.ones((3, 2)).shape",
