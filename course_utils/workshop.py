@@ -7,18 +7,24 @@ nothing of the package.
 import argparse
 import contextlib
 import itertools
+import json
 import os
-import shutil
+import platform
+import re
 import subprocess
 import sys
 import time
 import zlib
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 # JupyterLab asks nothing that a learner cannot answer: no news, no update to decide on.
 QUIET_LAB = [f"--LabApp.app_settings_dir={Path(__file__).with_name('lab_settings')}"]
+# alt: alt texts of the cell's figures; jupyter: whether its source is folded;
+# measured: the source whose times are stored; tags: how the tests treat it.
+KEPT_METADATA = ("alt", "jupyter", "measured", "tags")
 CELL_TIMEOUT = int(600 * float(os.environ.get("COURSE_PATIENCE", "1")))  # seconds
 
 
@@ -46,14 +52,17 @@ def find_notebook(number: str, folder: Path) -> Path:
 
 
 def lay_copies(root: Path = ROOT) -> list[Path]:
-    """Copy each notebook into `work/` unless there is a copy; return the new copies."""
+    """Copy each notebook into `work/` unless there is a copy; return the new copies.
+
+    A copy has no outputs: its reader answers the questions before seeing the answers.
+    """
     work = root / "work"
     work.mkdir(exist_ok=True)
     new = []
     for original in sorted((root / "notebooks").glob("*.ipynb")):
         copy = work / original.name
         if not copy.exists():
-            _copy_whole(original, copy)
+            _write_whole(copy, _without_outputs(original))
             new.append(copy)
     return new
 
@@ -70,18 +79,29 @@ def reset_copy(number: str, root: Path = ROOT) -> Path | None:
     copy = root / "work" / original.name
     copy.parent.mkdir(exist_ok=True)
     kept = None
-    if copy.exists() and copy.read_bytes() != original.read_bytes():
+    fresh = _without_outputs(original)
+    if copy.exists() and copy.read_bytes() != fresh:
         names = (copy.with_suffix(f".old-{n}.ipynb") for n in itertools.count(1))
         kept = copy.rename(next(path for path in names if not path.exists()))
-    _copy_whole(original, copy)
+    _write_whole(copy, fresh)
     return kept
 
 
-def _copy_whole(original: Path, copy: Path) -> None:
-    """Copy a file; an interrupted copy leaves nothing under the name of the copy."""
-    unfinished = copy.with_suffix(".unfinished")
-    shutil.copyfile(original, unfinished)
-    unfinished.replace(copy)
+def _without_outputs(original: Path) -> bytes:
+    """A notebook's file as it is before anything has run."""
+    notebook = json.loads(original.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = []
+            cell["execution_count"] = None
+    return (json.dumps(notebook, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file; an interrupted write leaves nothing under its name."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
 
 
 def refresh(path: Path) -> list[str]:
@@ -108,6 +128,11 @@ def refresh(path: Path) -> list[str]:
         coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )
+
+    def send_metadata(cell: dict, **_: object) -> None:
+        client.kc.session.metadata = dict(cell["metadata"])  # as JupyterLab does
+
+    client.on_cell_execute = send_metadata
     try:
         client.execute()
     except CellExecutionError as failure:
@@ -117,6 +142,7 @@ def refresh(path: Path) -> list[str]:
             cell.metadata.measured = zlib.crc32(cell.source.encode())
             cell.outputs = timings.get(cell.metadata.measured, cell.outputs)
     normalise(notebook, path.name[:2])
+    notebook.metadata["made_with"] = fingerprint()
     nbformat.validate(notebook)
     unfinished = path.with_suffix(".unfinished")
     nbformat.write(notebook, unfinished)
@@ -129,11 +155,36 @@ def refresh(path: Path) -> list[str]:
     ]
 
 
+def fingerprint() -> dict[str, str]:
+    """What the pixels of a figure depend on: where it is equal, they are equal."""
+    import torch
+
+    drawers = ("matplotlib", "numpy", "pillow", "torch")
+    return {
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpu": f"{_processor()} {torch.backends.cpu.get_cpu_capability()}",
+        "threads": os.environ.get("OMP_NUM_THREADS", "as many as there are"),
+    } | {name: metadata.version(name).split("+")[0] for name in drawers}
+
+
+def _processor() -> str:
+    """The maker, family and model of the CPU."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        facts = dict(
+            re.split(r"\s*: ?", line, maxsplit=1) for line in lines if ":" in line
+        )
+        names = ("vendor_id", "cpu family", "model")
+        return " ".join(facts.get(name, "?") for name in names)
+    return platform.processor() or platform.machine()
+
+
 def normalise(notebook: dict, prefix: str) -> None:
     """Remove from an executed notebook, in place, what changes from run to run.
 
     Cells are named `prefix-001`, `prefix-002`, … and code cells counted 1, 2, …;
-    tracebacks and metadata are dropped, but tags are kept.
+    tracebacks are dropped, and of a cell's metadata all but what the course uses. A
+    cell that is folded in JupyterLab gets the tag that folds it in the book.
     """
     notebook["nbformat"] = 4
     notebook["nbformat_minor"] = 5
@@ -142,8 +193,10 @@ def normalise(notebook: dict, prefix: str) -> None:
     count = 0
     for index, cell in enumerate(notebook["cells"], start=1):
         cell["id"] = f"{prefix}-{index:03d}"
-        kept = {name: cell["metadata"].get(name) for name in ("measured", "tags")}
+        kept = {name: cell["metadata"].get(name) for name in KEPT_METADATA}
         cell["metadata"] = {name: value for name, value in kept.items() if value}
+        if (kept["jupyter"] or {}).get("source_hidden"):  # folded, in the book too
+            cell["metadata"]["tags"] = sorted({*(kept["tags"] or ()), "hide-input"})
         if cell["cell_type"] == "code":
             count += 1
             cell["execution_count"] = count

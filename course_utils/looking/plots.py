@@ -3,9 +3,11 @@
 Knows colors, axes and alt texts. Knows nothing of models.
 
 One call draws one figure and displays it as a small PNG. `alt` is one sentence that
-says what the figure shows. `roles` gives a label the color of its role in the drawings:
-`curves({"loss": losses}, alt, axes, roles={"loss": "mistake"})`; it may name labels of
-other figures too. Arrays are tensors of any type and device, NumPy arrays or lists.
+says what the figure shows, its alternative text; without it the running cell's metadata
+is asked (`descriptions.cell_alt`), then the words in the figure serve. `roles` gives a
+label the color of its role in the drawings:
+`curves({"loss": losses}, axes, roles={"loss": "mistake"})`; it may name labels of other
+figures too. Arrays are tensors of any type and device, NumPy arrays or lists.
 
 Every function raises TypeError for an argument of the wrong type, and ValueError for
 shapes and labels that do not fit together, an unknown role, or numbers that cannot be
@@ -30,6 +32,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
+from course_utils.looking.descriptions import cell_alt, drawn_words
 from course_utils.shapes import (
     broadcasts,
     check_choice,
@@ -84,30 +87,37 @@ _styled = rc_context(
 
 
 @_styled
-def show(figure: Figure, alt: str) -> None:
-    """Display a figure as a PNG; `alt` is its alt text and its plain text."""
+def show(figure: Figure, alt: str | None = None) -> None:
+    """Display a figure as a PNG; `alt` is its alt text and its plain text.
+
+    The words and numbers that were drawn stand beside the picture, in its metadata.
+    """
     check_type(Figure, figure=figure)
-    check_text(alt=alt)
+    if alt is not None:
+        check_text(alt=alt)
     drawn = BytesIO()
     with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure.savefig(drawn, format="png", dpi=100)
+    words = " | ".join(drawn_words(figure))
+    kept = cell_alt()  # asked for each figure, so that it counts them all
+    alt = alt or kept or f"A figure with these words: {words}"
     figure.clear()
     small = BytesIO()
     palette = Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE)
     palette.save(small, format="png", optimize=True)
     data = {"image/png": small.getvalue(), "text/plain": alt}
-    display(data, metadata={"image/png": {"alt": alt}}, raw=True)
+    display(data, metadata={"image/png": {"alt": alt, "words": words}}, raw=True)
 
 
 @_styled
 def heatmap(
     values: Any,
-    alt: str,
     axes: Pair = ("", ""),
     rows: Words | None = None,
     columns: Words | None = None,
     signed: bool = False,
+    alt: str | None = None,
 ) -> None:
     """Draw a matrix, or several with as many rows side by side: {title: matrix}.
 
@@ -146,10 +156,10 @@ def attention_map(
     weights: Any,
     queries: Words,
     keys: Words,
-    alt: str,
     title: str | Sequence[str] = "",
     mask: Any = None,
     marks: Iterable[Sequence[int]] = (),
+    alt: str | None = None,
 ) -> None:
     """Draw the weights of one head, "q k", or of several side by side, "h q k".
 
@@ -191,7 +201,7 @@ def attention_map(
 
 
 @_styled
-def equation(parts: Iterable[Any], alt: str, rows: Words = ()) -> None:
+def equation(parts: Iterable[Any], rows: Words = (), alt: str | None = None) -> None:
     """Draw matrices with their numbers, and signs between them, as one equation.
 
     A part is a sign ("·", "=", "→") or (name, array, role); a vector is drawn as one
@@ -235,12 +245,12 @@ def equation(parts: Iterable[Any], alt: str, rows: Words = ()) -> None:
 @_styled
 def curves(
     series: Named,
-    alt: str,
     axes: Pair,
     title: str = "",
     log: str = "",
     lines: Named | None = None,
     roles: Named | None = None,
+    alt: str | None = None,
 ) -> None:
     """Draw {label: y} or {label: (x, y)} as lines; `log` is "", "x", "y" or "xy".
 
@@ -275,11 +285,11 @@ def curves(
 def bars(
     labels: Words,
     series: Named,
-    alt: str,
     axes: Pair,
     title: str = "",
     lines: Named | None = None,
     roles: Named | None = None,
+    alt: str | None = None,
 ) -> None:
     """Draw one group of bars per label, with one bar per series, {name: heights}."""
     _check_named(series=series)
@@ -309,10 +319,10 @@ def bars(
 @_styled
 def histograms(
     samples: Named,
-    alt: str,
     axis: str,
     limits: Sequence[float | int],
     role: str = "weight",
+    alt: str | None = None,
 ) -> None:
     """Draw {title: numbers} as histograms side by side, all on the axis `limits`.
 
@@ -344,7 +354,10 @@ def histograms(
 
 @_styled
 def arrows(
-    vectors: Named, alt: str, title: str = "", roles: Named | None = None
+    vectors: Named,
+    title: str = "",
+    roles: Named | None = None,
+    alt: str | None = None,
 ) -> None:
     """Draw vectors of the plane, {label: (x, y)}, as arrows from the origin."""
     _check_named(vectors=vectors)

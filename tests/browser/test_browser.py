@@ -395,6 +395,33 @@ def test_jupyterlab_shows_them(chromium, every, tmp_path):
             keep_picture(page, "jupyterlab-run")
 
 
+TELL = """from course_utils.looking import plots
+
+plots.display = lambda data, metadata, raw: print("alt:", data["text/plain"])
+plots.arrows({"q": (1, 1)})
+plots.arrows({"k": (1, 2)})"""
+
+
+def test_jupyterlab_sends_the_alt_texts_and_folds_a_solution(chromium, tmp_path):
+    book = notebook([], TELL)
+    book.cells[0].metadata = {"alt": ["Up to the right.", "Steeper."]}
+    book.cells.append(nbformat.v4.new_code_cell("# ours\nsecret = 1"))
+    book.cells[1].metadata = {"jupyter": {"source_hidden": True}}
+    nbformat.write(book, tmp_path / "page.ipynb")
+    with (
+        jupyterlab(tmp_path) as (address, _),
+        watched(chromium, f"{address}page.ipynb?token=x") as page,
+    ):
+        page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        page.get_by_text("alt: Steeper.").wait_for()
+        said = page.locator(".jp-OutputArea").first.inner_text()
+        assert said.split("\n")[:2] == ["alt: Up to the right.", "alt: Steeper."]
+        assert page.get_by_text("secret").count() == 0
+        keep_picture(page, "jupyterlab-folded")
+
+
 @pytest.mark.parametrize("options, asks", [((), 1), (QUIET_LAB, 0)])
 def test_jupyterlab_asks_nothing(chromium, tmp_path, options, asks):
     nbformat.write(notebook([], "1"), tmp_path / "page.ipynb")

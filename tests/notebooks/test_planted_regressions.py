@@ -1,37 +1,54 @@
 """Tests of the tests: each kind of regression, planted, is caught; its twin passes."""
 
+import base64
 import copy
 import functools
+import io
 import os
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from zlib import compress
 
 import nbformat
 import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from PIL import Image
 
 from course_utils import workshop
 from course_utils.looking.views import page
 from tests.support import notebook_plugin as plugin
+from tests.support.figures import figure_problems
 from tests.support.notebook_environment import quiet_variables
 from tests.support.notebook_rules import ROOT, problems, style, style_problems
 
 DRAW = """\
-import io, matplotlib.pyplot as plt, numpy as np
-from IPython.display import Image, display
-def draw(alt, bend=1.0, point=3):
-    figure, axes = plt.subplots(figsize=(4, 3))
+import numpy as np
+from matplotlib.figure import Figure
+from course_utils.looking import plots
+def draw(alt, bend=1.0, point=3, title="keeps a share", label="w (1 - w)", number=8):
+    figure = Figure(figsize=(4, 3))
+    axes = figure.subplots()
     x = np.linspace(0, 6, 200)
     axes.plot(x, np.sin(x * bend))
     axes.plot([point], [0], "o", markersize=4)
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    plt.close(figure)
-    display(Image(file.getvalue(), alt=alt))"""
+    axes.set(title=title, xlabel=label)
+    axes.text(1, 0, str(number))
+    plots.show(figure, alt)
+def shade(cell=1.0, colors="Greys"):
+    figure = Figure(figsize=(4, 3))
+    cells = np.ones((9, 9))
+    cells[0, 0] = 4.0
+    cells[3, 3] *= cell
+    figure.subplots().imshow(cells, cmap=colors)
+    plots.show(figure, "Cells.")
+def dark(shift):
+    from matplotlib.colors import LinearSegmentedColormap
+    ends = [(1, 1, 1), (0.6, 0.6, 0.6), (0.2 + shift, 0.2, 0.2)]
+    return LinearSegmentedColormap.from_list("ours", ends)"""
 HTML = "from IPython.display import HTML\nHTML('<b>{}</b>')"
 SVG = "from IPython.display import SVG\nSVG('<svg><text>{}</text></svg>')"
 WARNING = "import warnings\nwarnings.warn('sta' + 'le')\n1"
@@ -49,7 +66,7 @@ PLANTED = {
     ),
     "figure": ("draw('a wave')", "draw('a wave', bend=1.1)", "figure 1 differs"),
     "point": ("draw('a wave')", "draw('a wave', point=3.3)", "figure 1 differs"),
-    "alt text": ("draw('a wave')", "draw('a curve')", "alt text of figure 1"),
+    "alt text": ("draw('a wave')", "draw('a curve')", r"\n-a wave\n\+a curve"),
     "no figure": ("draw('a wave')", "print()", "output fields"),
     "two figures": ("draw('a'); draw('b')", "draw('a')", "dissimilar number"),
     "HTML": (HTML.format(1), HTML.format(2), "mismatch 'text/html'"),
@@ -64,8 +81,30 @@ PLANTED = {
     "network": ("1", OPEN.format("http://example.com/"), "refused"),
     "raw network": ("1", SOCKET, "runs? without a network"),
 }
+PLANTED |= {  # changes of a picture that no tolerance sees
+    "1e-4 of a curve": ("draw('a')", "draw('a', bend=1.0001)", "figure 1 differs"),
+    "dark half of the colors": (
+        "shade(colors=dark(0))",
+        "shade(colors=dark(0.1))",
+        r"figure 1 differs: \d+ of \d+ pixels \(limit 0",
+    ),
+    "a cell by 3 %": ("shade()", "shade(1.03)", "figure 1 differs"),
+}
+PICTURE_WORDS = {  # what is written in a picture is compared on every machine
+    "letter of a title": (
+        "draw('a')",
+        "draw('a', title='keeps a shore')",
+        r"draws other words: - stored, \+ now\n(.*\n)*-keeps a share\n\+keeps a shore",
+    ),
+    "sign in a label": (
+        "draw('a')",
+        "draw('a', label='w (1 + w)')",
+        r"-w \(1 - w\)\n\+w \(1 \+ w\)",
+    ),
+    "8 drawn as 3": ("draw('a')", "draw('a', number=3)", r"-8\n\+3"),
+}
+PLANTED |= PICTURE_WORDS
 PLANTED |= {  # these must pass
-    "1e-4 of a curve": ("draw('a wave')", "draw('a wave', bend=1.0001)", None),
     "a stream in pieces": (
         "print(1); draw('a'); print(2)",
         "import sys\nprint(1); sys.stdout.flush(); draw('a'); print(2)",
@@ -74,6 +113,15 @@ PLANTED |= {  # these must pass
     "hidden by ;": ("7;", "7;", None),
     "a result": ("7", "7", None),
     "last result": ("_ + 1", "_ + 1", None),
+}
+ELSEWHERE = PICTURE_WORDS | {  # made on another CPU: compared by tolerance
+    "figure": (
+        "draw('a')",
+        "draw('a', bend=1.1)",
+        r"by tolerance, because here is cpu",
+    ),
+    "point": ("draw('a')", "draw('a', point=3.3)", r"worst tile \(limit 20\)"),
+    "1e-4 of a curve": ("draw('a')", "draw('a', bend=1.0001)", None),
 }
 IGNORED = {
     "ignored": ("print(1)", "print(2)", None),
@@ -87,7 +135,11 @@ def deflate(level, data, _):
     return compress(data, level)
 
 
-BOOKS = {"90_planted": (PLANTED, []), "91_ignored": (IGNORED, ["nbval-ignore-output"])}
+BOOKS = {
+    "90_planted": (PLANTED, []),
+    "91_ignored": (IGNORED, ["nbval-ignore-output"]),
+    "92_elsewhere": (ELSEWHERE, []),
+}
 
 
 def write_notebook(path, sources, tags=()):
@@ -136,8 +188,11 @@ def outcome(tmp_path_factory):
         notebook = nbformat.read(folder / f"{name}.ipynb", as_version=4)
         for cell, (_, run, _) in zip(notebook.cells[3:], table.values(), strict=True):
             cell.source = run
+        if name == "92_elsewhere":
+            notebook.metadata.made_with.cpu = "another"
         nbformat.write(notebook, folder / f"{name}.ipynb")
-    return run_pytest(folder, COURSE_PATIENCE="0", COURSE_DATA="worlds")
+    places = {"COURSE_DIFFERENCES": str(folder / "differences")}
+    return run_pytest(folder, COURSE_PATIENCE="0", COURSE_DATA="worlds", **places)
 
 
 def test_views_are_compared_by_their_numbers(monkeypatch):
@@ -195,11 +250,19 @@ def put_stderr(cell):
     cell.outputs = [nbformat.from_dict(text)]
 
 
+def put_worded_figure(cell):
+    put_output(cell, **{"image/png": "x"})
+    described = {"words": "q | 7", "alt": "A figure with these words: q | 7"}
+    cell.outputs[0].metadata = {"image/png": described}
+
+
 SLASH = "/"
 RULES = {
     "unexecuted cell": (2, lambda c: c.update(execution_count=None), "in order"),
     "wrong order": (2, lambda c: c.update(execution_count=7), "in order"),
     "removed alt text": (2, lambda c: put_output(c, **{"image/png": "x"}), "alt text"),
+    "lost alt text": (2, lambda c: c.metadata.update(alt=["A."]), "no figure has"),
+    "words for an alt text": (2, put_worded_figure, "without alt text"),
     "HTML image": (2, lambda c: put_output(c, **{"text/html": "<img src='a'>"}), "alt"),
     "jpeg": (2, lambda c: put_output(c, **{"image/jpeg": "x"}), "nothing compares"),
     "address": (
@@ -232,6 +295,11 @@ RULES = {
         2,
         lambda c: c.metadata.update(tags=["timing"]),
         "ignore-output",
+    ),
+    "folded in the book only": (
+        2,
+        lambda c: c.metadata.update(tags=["hide-input"]),
+        "in the book alike",
     ),
     "empty cell": (2, lambda c: c.update(source="  "), "is empty"),
     "no alt": (0, lambda c: c.update(source="![](../LICENSE)"), "without alt"),
@@ -280,11 +348,40 @@ def test_messages_say_which_cell_what_differs_and_what_to_do(outcome):
     assert "\n-5\n+6\n" in said and "make refresh NB=90" in said
     assert "\x1b" not in said and "The cell:\n2 + 4" in said
     drawn = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
+    assert re.search(r"most, by \d+ of 255, at \d+ pixels from the left and \d+", drawn)
+    drawn = cases["92_elsewhere", f"In [{list(ELSEWHERE).index('figure') + 3}]"]
     assert re.search(r"RMS [\d.]+ over the figure \(limit 2\), [\d.]+ in the", drawn)
     assert re.search(r"worst tile \(limit 20\), \d+ pixels from the left", drawn)
     assert re.search(
         r"slowest: In \[\d+\] 90-\d+ [\d.]+ s", cases["90_planted", "budget"]
     )
+
+
+def test_an_alt_text_alone_is_compared():
+    """The alt text of an output stands in its metadata, which nbval does not read."""
+    dot = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(dot, format="png")
+    data = {"image/png": base64.b64encode(dot.getvalue()).decode()}
+    old, new = ([{"data": data, "metadata": {"alt": alt}}] for alt in ("up", "down"))
+    said = list(figure_problems(new, old, "", "90"))
+    assert said == ["the alt text of figure 1 differs: - stored, + now\n-up\n+down"]
+    assert list(figure_problems(old, old, "", "90")) == []
+
+
+def test_a_changed_figure_is_written_beside_the_old_one(outcome):
+    _, cases, printed = outcome
+    said = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
+    path = Path(re.search(r"old, new, difference: (.*)", said)[1])
+    cell = list(PLANTED).index("figure") + 4
+    assert path.name == f"90_planted_90-{cell:03d}_figure_1.png"
+    wide, high = Image.open(path).size
+    assert (wide, high) == (3 * 400 + 2 * 4, 300)
+    old, new, difference = np.split(
+        np.asarray(Image.open(path))[:, : 3 * 400], 3, axis=1
+    )
+    assert (old != new).any() and (difference != 255).any()
+    assert "92_elsewhere" in printed
+    assert re.search(r"figures compared by tolerance: cpu .*, not another", printed)
 
 
 def test_after_a_broken_cell_what_needs_its_names_is_one_line(tmp_path):

@@ -1,39 +1,42 @@
 """pytest plugin: what nbval leaves out when it compares a re-executed notebook.
 
-Adds to nbval's strict mode: figures compared pixel by pixel, alt text compared, stderr
-never allowed, kernels in a quiet environment with a mirror of the hub and no network,
-the rules for stored notebooks, time and memory measured against budgets.
+Adds to nbval's strict mode: figures compared pixel by pixel, their words and alt texts
+too, stderr never allowed, kernels in a quiet environment with a mirror of the hub and
+no network, the rules for stored notebooks, time and memory measured against budgets.
 """
 
-import base64
 import contextlib
 import copy
 import difflib
-import io
 import json
 import os
 import re
 import threading
 import time
 
-import numpy as np
 import psutil
 import pytest
 from nbval import kernel as nbval_kernel
 from nbval import plugin as nbval_plugin
-from PIL import Image
 
+from course_utils.workshop import fingerprint
 from tests.support.changed_notebooks import record_of
+from tests.support.figures import FOLDER, figure_problems, unlike
 from tests.support.notebook_environment import ROOT, notebook_environment
-from tests.support.notebook_rules import alt_text, problems, style, touches_real_data
+from tests.support.notebook_rules import (
+    problems,
+    shortened,
+    style,
+    touches_real_data,
+)
 from tests.support.totals import totals
 
-WHOLE_RMS, TILE_RMS, TILE = 2.0, 20.0, 32  # grey levels of 255; tiles of 32 pixels
 MEMORY_BUDGET = 3.0  # GiB
 SECONDS_BUDGET = {"08": 300, "13": 300}
 OTHER_SECONDS = 120
 MEASURED = {}  # notebook -> (seconds, GiB, Style)
 SIZES = {}  # what else has a budget -> (measured, allowed)
+OTHER = {}  # notebook -> how this machine differs from the one that made its figures
 _started = time.perf_counter()
 _surroundings = contextlib.ExitStack()
 _environment = {}
@@ -45,41 +48,6 @@ def patience():
 
 
 # --- comparing ---------------------------------------------------------------------
-
-
-def pixels(png):
-    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
-    page = Image.new("RGBA", image.size, "white")
-    return np.asarray(Image.alpha_composite(page, image).convert("RGB"), dtype=float)
-
-
-def figure_difference(stored, computed):
-    """What tells two PNGs apart, in words, or None.
-
-    A changed curve moves many pixels a little way or a few pixels far: the first shows
-    in the root mean square over the figure, the second in that of its worst tile.
-    """
-    old, new = pixels(stored), pixels(computed)
-    if old.shape != new.shape:
-        return f"size {new.shape[1::-1]} instead of {old.shape[1::-1]}"
-    squares = ((old - new) ** 2).mean(axis=2)
-    high, wide = (-(-side // TILE) * TILE for side in squares.shape)
-    padded = np.zeros((high, wide))
-    padded[: squares.shape[0], : squares.shape[1]] = squares
-    tiles = padded.reshape(high // TILE, TILE, wide // TILE, TILE).mean(axis=(1, 3))
-    whole, worst = float(squares.mean() ** 0.5), float(tiles.max() ** 0.5)
-    if whole > WHOLE_RMS or worst > TILE_RMS:
-        row, column = np.unravel_index(tiles.argmax(), tiles.shape)
-        return (
-            f"RMS {whole:.1f} over the figure (limit {WHOLE_RMS:.0f}), {worst:.1f} in "
-            f"the worst tile (limit {TILE_RMS:.0f}), {TILE * column} pixels from the "
-            f"left and {TILE * row} from the top"
-        )
-    return None
-
-
-def figures(outputs):
-    return [out for out in outputs if "image/png" in out.get("data", {})]
 
 
 def order(outputs):
@@ -102,20 +70,6 @@ def kinds(outputs):
     return streams | {kind for out in outputs for kind in out.get("data", {})}
 
 
-def figure_problems(computed, stored):
-    computed, stored = figures(computed), figures(stored)
-    if len(computed) != len(stored):
-        yield f"{len(computed)} figures instead of {len(stored)}"
-    pairs = zip(computed, stored, strict=False)
-    for number, (new, old) in enumerate(pairs, start=1):
-        if what := figure_difference(
-            old["data"]["image/png"], new["data"]["image/png"]
-        ):
-            yield f"figure {number} differs: {what}"
-        if alt_text(new) != alt_text(old):
-            yield f"the alt text of figure {number} differs: {alt_text(new)!r}"
-
-
 def comparable(outputs):
     """The outputs with the numbers of a view in place of their compressed text."""
     from course_utils.looking.views.page import inflated  # after the hook of conftest
@@ -136,7 +90,8 @@ def compare_outputs(self, test, ref, skip_compare=None):
     if not _nbval_compare(self, comparable(test), comparable(ref), skip_compare):
         self.comparison_traceback.append(advice(self))
         return False
-    self.comparison_traceback += figure_problems(test, ref)
+    name = f"{self.path.stem}_{self.cell.get('id', '')}"
+    self.comparison_traceback += figure_problems(test, ref, self.parent.other, name)
     if self.comparison_traceback:
         self.comparison_traceback.append(advice(self))
     return not self.comparison_traceback
@@ -154,14 +109,10 @@ def show_difference(self, kind, stored, computed):
     self.comparison_traceback += told or ["(within a long run of letters and digits)"]
 
 
-def shortened(text):
-    """Without the long runs of letters and digits in which pictures are stored."""
-    return re.sub(r"[A-Za-z0-9+/=]{200,}", "…", text)
-
-
 def run_cell(self):
     """nbval's run of a cell, then what holds even where the output is ignored."""
     started = time.perf_counter()
+    self.parent.kernel.kc.session.metadata = dict(self.cell.metadata)  # as Lab does
     try:
         _nbval_runtest(self)
     except nbval_plugin.NbCellError as error:
@@ -242,6 +193,11 @@ def set_up_notebook(self):
     _environment["COURSE_OPENED"] = str(record_of(self.path.stem))
     _environment["COURSE_ROOT"] = str(ROOT)
     _nbval_setup(self)
+    here = fingerprint() | {"threads": _environment["OMP_NUM_THREADS"]}
+    self.other = unlike(self.nb.metadata.get("made_with"), here)
+    OTHER[self.path.stem] = self.other
+    for old in FOLDER.glob(f"{self.path.stem}_*.png"):
+        old.unlink()
     self.broken = None
     self.cell_seconds = {}
     self.watch = Watch(self.kernel.km.provisioner.pid)
@@ -365,6 +321,9 @@ def pytest_terminal_summary(terminalreporter):
         for name, (seconds, memory, _) in MEASURED.items():
             allowed = SECONDS_BUDGET.get(name[:2], OTHER_SECONDS)
             write(f"{name:24} {seconds:7.1f} ({allowed:3})  {memory:5.2f}")
+    for name, other in OTHER.items():
+        if other:
+            write(f"{name:24} figures compared by tolerance: {other}")
     lines = "  ".join(f"{part} {count:,}" for part, count in totals().items())
     write(f"{'lines':24} {lines}")
     for name, (measured, allowed) in SIZES.items():

@@ -20,7 +20,8 @@ COMPARED = {  # kinds of output that the comparison really reads
     "application/javascript",
     "application/json",
 }
-TAGS = {"nbval-ignore-output", "raises-exception", "timing"}
+NO_ALT = ("", "A figure with these words: ")  # what `plots` says when it knows nothing
+TAGS = {"hide-input", "nbval-ignore-output", "raises-exception", "timing"}
 HOMES = r"(?<![\w+/=.:])/(?:home|root|Users|tmp|work|mnt|opt|private|content)/\w"
 MACHINE_PATH = re.compile(HOMES + r"|\b[A-Za-z]:\\\\?Users\\|ipykernel_\d+")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
@@ -36,6 +37,11 @@ REAL_DATA = re.compile(
 def joined(text):
     """Notebook text, which may be stored as one string or as a list of lines."""
     return text if isinstance(text, str) else "".join(text)
+
+
+def shortened(text):
+    """Without the long runs of letters and digits in which pictures are stored."""
+    return re.sub(r"[A-Za-z0-9+/=]{200,}", "…", text)
 
 
 def code_cells(notebook):
@@ -54,6 +60,11 @@ def alt_text(output):
     metadata = output.get("metadata", {})
     own = metadata.get("image/png", {})
     return str(own.get("alt") or metadata.get("alt") or "").strip()
+
+
+def words(output):
+    """The words and numbers drawn in a PNG output, as `plots` stores them."""
+    return output.get("metadata", {}).get("image/png", {}).get("words", "")
 
 
 def problems(notebook, folder):
@@ -98,6 +109,9 @@ def _code_problems(cell, count):
         yield f"has tags that mean nothing here: {sorted(unknown)}"
     if COMMENT_MARK.search(source):
         yield "steers the comparison by a comment; use a tag"
+    folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+    if folded != ("hide-input" in tags):
+        yield "must be folded in JupyterLab and in the book alike: run `make refresh`"
     if "timing" in tags and "nbval-ignore-output" not in tags:
         yield "is tagged timing, so it must be tagged nbval-ignore-output too"
     errors = [o for o in cell["outputs"] if o["output_type"] == "error"]
@@ -107,6 +121,10 @@ def _code_problems(cell, count):
         yield "stores a traceback: run `make refresh`"
     for output in cell["outputs"]:
         yield from _output_problems(output)
+    shown = [alt_text(output) for output in cell["outputs"]]
+    for kept in cell["metadata"].get("alt", []):
+        if kept not in shown:
+            yield f"keeps an alt text that no figure has: {kept[:60]!r}"
 
 
 def _output_problems(output):
@@ -115,8 +133,8 @@ def _output_problems(output):
     data = output.get("data", {})
     if strange := set(data) - COMPARED:
         yield f"has outputs that nothing compares: {sorted(strange)}"
-    if "image/png" in data and not alt_text(output):
-        yield "shows a figure without alt text"
+    if "image/png" in data and alt_text(output).removesuffix(words(output)) in NO_ALT:
+        yield "shows a figure without alt text: put one into the cell's metadata"
     if ADDRESS.search(joined(data.get("text/plain", ""))):
         yield "shows the address of an object"
     for image in HTML_IMAGE.findall(joined(data.get("text/html", ""))):

@@ -1,10 +1,13 @@
-"""What changes only on purpose, as text to compare: cells, asserts, files, signatures.
+"""What changes only on purpose, as text to compare.
+
+Cells and asserts, files, signatures, and the numbers told that no cell gives.
 
 `make accept` writes it anew into `tests/stored/`, so that a change of it stands in the
 commit beside what made it. Knows the repository's files, and nothing of their meaning.
 """
 
 import ast
+import difflib
 import hashlib
 import importlib
 import inspect
@@ -13,9 +16,19 @@ import re
 from pathlib import Path
 
 from tests.support.notebook_rules import ROOT, joined
+from tests.support.numbers_told import untold
 
 FOLDER = ROOT / "tests" / "stored"
 FIRST = 60  # characters by which a cell is known
+
+
+def complaint(name, before, now):
+    """What changed, "-" stored and "+" now, and what to do; "" if nothing did."""
+    if before == now:
+        return ""
+    lines = before.splitlines(), now.splitlines()
+    changed = list(difflib.unified_diff(*lines, f"stored/{name}", "now", "", "", 1, ""))
+    return "\n".join(["If this is meant, run `make accept`.", *changed[:60]])
 
 
 def cells_text():
@@ -105,10 +118,21 @@ def _relative(found):
     return f"Path({name!r})"
 
 
+def numbers_text():
+    """The numbers in prose and alt texts that no cell nearby computes or writes."""
+    lines = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        lines += ["", f"# {path.stem}"]
+        for kind, number, before in untold(json.loads(path.read_text("utf-8"))):
+            lines.append(f"{kind:4}  {number:>9}  after: {before}")
+    return "\n".join(lines[1:]) + "\n"
+
+
 STORED = {
     "cells.txt": cells_text,
     "files.txt": files_text,
     "signatures.txt": signatures_text,
+    "numbers.txt": numbers_text,
 }
 
 

@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from PIL import Image
 
 from course_utils.looking import plots
@@ -18,27 +19,31 @@ ALT = "What one sees."
 ROWS, COLUMNS = list("abc"), list("vwxyz")
 
 FIGURES = {
-    "heatmap": lambda: plots.heatmap(WEIGHTS[0], ALT, AXES, ROWS, COLUMNS),
+    "heatmap": lambda: plots.heatmap(WEIGHTS[0], AXES, ROWS, COLUMNS, alt=ALT),
     "heatmaps": lambda: plots.heatmap(
-        {"a": WEIGHTS[0], "b": -WEIGHTS[1]}, ALT, signed=True
+        {"a": WEIGHTS[0], "b": -WEIGHTS[1]}, signed=True, alt=ALT
     ),
-    "map": lambda: plots.attention_map(WEIGHTS[0], ROWS, COLUMNS, ALT, marks=[(0, 1)]),
-    "maps": lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ALT),
+    "map": lambda: plots.attention_map(
+        WEIGHTS[0], ROWS, COLUMNS, marks=[(0, 1)], alt=ALT
+    ),
+    "maps": lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, alt=ALT),
     "equation": lambda: plots.equation(
-        [("Q", WEIGHTS[0], "query"), "→", ("s", WEIGHTS[0, :, 0], "weight")], ALT, ROWS
+        [("Q", WEIGHTS[0], "query"), "→", ("s", WEIGHTS[0, :, 0], "weight")],
+        ROWS,
+        alt=ALT,
     ),
     "curves": lambda: plots.curves(
         {"a": ([1, 2, 3], [1, 2, 4]), "b": ([1, 10], [3, 1])},
-        ALT,
         AXES,
         log="xy",
         lines={"floor": 1},
+        alt=ALT,
     ),
     "bars": lambda: plots.bars(
-        ROWS, {"weight": [1, 2, 3], "key": [3, 2, 1]}, ALT, AXES
+        ROWS, {"weight": [1, 2, 3], "key": [3, 2, 1]}, AXES, alt=ALT
     ),
-    "histograms": lambda: plots.histograms({"d": WEIGHTS}, ALT, "q · k", (-1, 1)),
-    "arrows": lambda: plots.arrows({"query": (1, 2), "key": [-1.0, 0.5]}, ALT),
+    "histograms": lambda: plots.histograms({"d": WEIGHTS}, "q · k", (-1, 1), alt=ALT),
+    "arrows": lambda: plots.arrows({"query": (1, 2), "key": [-1.0, 0.5]}, alt=ALT),
 }
 
 
@@ -62,7 +67,7 @@ def picture(output):
 def test_a_figure_is_one_small_png_with_alt_text(name, shown):
     FIGURES[name]()
     ((data, metadata, raw),) = shown
-    assert raw and data["text/plain"] == ALT and metadata == {"image/png": {"alt": ALT}}
+    assert raw and data["text/plain"] == ALT and metadata["image/png"]["alt"] == ALT
     assert data["image/png"].startswith(b"\x89PNG")
     assert 1_000 < len(data["image/png"]) < 40_000
     assert picture(shown[0]).std() > 5, "the picture is blank"
@@ -92,33 +97,33 @@ def test_tensors_numpy_and_lists_draw_the_same(kind, shown):
         "reversed": values.flip(0).numpy()[::-1],
         "list": values.tolist(),
     }[kind]
-    plots.heatmap(values, ALT)
+    plots.heatmap(values, alt=ALT)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plots.heatmap(same, ALT)
+        plots.heatmap(same, alt=ALT)
     assert shown[0][0] == shown[1][0]
 
 
 def test_the_default_device_does_not_matter(shown):
     for device in ("cpu", "meta"):
         with torch.device(device):
-            plots.curves({"a": [1, 2, 3]}, ALT, AXES)
-            plots.attention_map([[1.0, 0.0]], "a", "bc", ALT, mask=[[True, False]])
+            plots.curves({"a": [1, 2, 3]}, AXES, alt=ALT)
+            plots.attention_map([[1.0, 0.0]], "a", "bc", mask=[[True, False]], alt=ALT)
     assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
 
 
 def test_a_gap_and_infinity_are_drawn_where_they_mean_something(shown):
-    plots.curves({"a": [1.0, float("nan"), 2.0]}, ALT, AXES)
-    plots.curves({"a": [1.0, 1.5, 2.0]}, ALT, AXES)
+    plots.curves({"a": [1.0, float("nan"), 2.0]}, AXES, alt=ALT)
+    plots.curves({"a": [1.0, 1.5, 2.0]}, AXES, alt=ALT)
     assert shown[0][0] != shown[1][0]
-    plots.histograms({"a": [-np.inf, 0, 1]}, ALT, "x", (-1, 1))
-    plots.histograms({"a": [-7, 0, 1]}, ALT, "x", (-1, 1))
+    plots.histograms({"a": [-np.inf, 0, 1]}, "x", (-1, 1), alt=ALT)
+    plots.histograms({"a": [-7, 0, 1]}, "x", (-1, 1), alt=ALT)
     assert shown[2][0] == shown[3][0], "counted at the edge"
 
 
 def test_rows_are_beside_the_first_matrix_even_if_it_is_not_the_tallest(shown):
     parts = [("a", np.ones((1, 1)), "query"), ("b", np.ones((5, 1)), "key")]
-    plots.equation(parts, ALT, rows=["word"])
+    plots.equation(parts, rows=["word"], alt=ALT)
     left = picture(shown[0])
     left = left[:, : left.shape[1] // 4].min((1, 2)) < 200
     assert 0.4 < np.flatnonzero(left).mean() / len(left) < 0.7
@@ -126,7 +131,7 @@ def test_rows_are_beside_the_first_matrix_even_if_it_is_not_the_tallest(shown):
 
 def test_colors_start_at_zero_or_are_centered_on_it(shown):
     def middle(values, signed):
-        plots.heatmap(values, ALT, signed=signed)
+        plots.heatmap(values, signed=signed, alt=ALT)
         image = picture(shown[-1])
         return image[image.shape[0] // 3, image.shape[1] // 3]
 
@@ -142,6 +147,34 @@ def test_colors_start_at_zero_or_are_centered_on_it(shown):
     assert blue > red
 
 
+def words_of(output):
+    return output[1]["image/png"]["words"].split(" | ")
+
+
+def test_the_words_and_numbers_drawn_are_stored(shown):
+    plots.heatmap([[1.0, 0.25]], ("row", "column"), ["a"], ["b", "c"])
+    cells, labels = ["1", "0.25"], ["column", "b", "c", "row", "a"]
+    assert words_of(shown[0]) == [*cells, *labels, "0.0", "0.5", "1.0"]
+
+
+def test_words_that_are_not_drawn_are_not_stored(shown):
+    """Ticks beyond the ends of an axis, the axes of an equation, hidden texts."""
+    plots.curves({"loss": [3, 1]}, ("step", "nats"), "falls")
+    assert "−1" not in words_of(shown[0]) and "0.0" in words_of(shown[0])
+    plots.equation([("Q", [[7]], "query")])
+    assert words_of(shown[1]) == ["Q", "7"]
+    figure = Figure()
+    figure.text(0.5, 0.5, "seen")
+    figure.text(0.5, 0.4, "unseen").set_visible(False)
+    plots.show(figure)
+    assert words_of(shown[2]) == ["seen"]
+
+
+def test_a_figure_without_alt_text_is_described_by_its_words(shown):
+    plots.equation([("Q", [[7]], "query")])
+    assert shown[0][0]["text/plain"] == "A figure with these words: Q | 7"
+
+
 def test_each_of_several_matrices_has_its_own_columns(monkeypatch):
     """Columns were numbered as in the first matrix."""
     ticks = []
@@ -150,7 +183,7 @@ def test_each_of_several_matrices_has_its_own_columns(monkeypatch):
         ticks.extend(axis.get_xticklabels() for axis in figure.axes[:2])
 
     monkeypatch.setattr(plots, "show", keep)
-    plots.heatmap({"a": np.ones((2, 9)), "b": np.ones((2, 5))}, ALT)
+    plots.heatmap({"a": np.ones((2, 9)), "b": np.ones((2, 5))}, alt=ALT)
     assert [len(labels) for labels in ticks] == [9, 5]
 
 
@@ -158,17 +191,17 @@ def test_masked_cells_hide_what_they_cover(shown):
     mask = torch.ones(QUERIES, KEYS, dtype=torch.bool)
     mask[0, 1:] = False
     weights = WEIGHTS[0].clone()
-    plots.attention_map(weights, ROWS, COLUMNS, ALT, mask=mask)
+    plots.attention_map(weights, ROWS, COLUMNS, mask=mask, alt=ALT)
     weights[0, 1] = 0.5 * weights.max()
-    plots.attention_map(weights, ROWS, COLUMNS, ALT, mask=mask)
-    plots.attention_map(weights, ROWS, COLUMNS, ALT)
+    plots.attention_map(weights, ROWS, COLUMNS, mask=mask, alt=ALT)
+    plots.attention_map(weights, ROWS, COLUMNS, alt=ALT)
     assert shown[0][0] == shown[1][0]
     assert shown[1][0] != shown[2][0]
 
 
 def test_a_label_that_names_a_role_gets_its_color(shown):
-    plots.bars(["a"], {"query": [1.0]}, ALT, AXES)
-    plots.bars(["a"], {"query": [1.0]}, ALT, AXES, roles={"query": "mistake"})
+    plots.bars(["a"], {"query": [1.0]}, AXES, alt=ALT)
+    plots.bars(["a"], {"query": [1.0]}, AXES, roles={"query": "mistake"}, alt=ALT)
     for output, role in zip(shown, ("query", "mistake"), strict=True):
         wanted = np.array([int(plots.ROLES[role][i : i + 2], 16) for i in (1, 3, 5)])
         assert (np.abs(picture(output) - wanted).max(-1) <= 2).mean() > 0.1
@@ -181,27 +214,27 @@ def test_roles_are_distinct_colors():
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: plots.heatmap(WEIGHTS[0], " "), "alt must not be empty"),
+        (lambda: plots.heatmap(WEIGHTS[0], alt=" "), "alt must not be empty"),
         (
-            lambda: plots.heatmap(WEIGHTS, ALT),
+            lambda: plots.heatmap(WEIGHTS, alt=ALT),
             r"values must hold numbers along 2 axes, got shape \(7, 3, 5\)",
         ),
-        (lambda: plots.heatmap(-WEIGHTS[0], ALT), "unless signed=True"),
-        (lambda: plots.heatmap([[]], ALT), "must hold numbers"),
+        (lambda: plots.heatmap(-WEIGHTS[0], alt=ALT), "unless signed=True"),
+        (lambda: plots.heatmap([[]], alt=ALT), "must hold numbers"),
         (
-            lambda: plots.attention_map(WEIGHTS[0], COLUMNS, ROWS, ALT),
+            lambda: plots.attention_map(WEIGHTS[0], COLUMNS, ROWS, alt=ALT),
             "queries must hold one label for each of 3 cells, got 5",
         ),
         (
-            lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ALT, ["one"]),
+            lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ["one"], alt=ALT),
             "title must hold one title per head, 7 for these weights, got 1",
         ),
         (
-            lambda: plots.equation([("Q", WEIGHTS[0], "quary")], ALT),
+            lambda: plots.equation([("Q", WEIGHTS[0], "quary")], alt=ALT),
             "role must be one of",
         ),
         (
-            lambda: plots.curves({"a": WEIGHTS[0]}, ALT, AXES),
+            lambda: plots.curves({"a": WEIGHTS[0]}, AXES, alt=ALT),
             r"series\['a'\]: y must hold numbers along 1 axis, got shape \(3, 5\)",
         ),
     ],
@@ -215,7 +248,7 @@ def test_nonsense_is_refused_in_one_sentence(draw, message, shown):
 def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plots.bars(["\u65e5", "\U0001f469"], {"a": [1, 2]}, ALT, AXES)
+        plots.bars(["\u65e5", "\U0001f469"], {"a": [1, 2]}, AXES, alt=ALT)
     figure = plots.Figure()
 
     def warns(*given, **named):
@@ -223,4 +256,4 @@ def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monke
 
     monkeypatch.setattr(figure, "savefig", warns)
     with pytest.warns(UserWarning, match="no room"), pytest.raises(OSError):
-        plots.show(figure, ALT)
+        plots.show(figure, alt=ALT)

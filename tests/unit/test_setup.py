@@ -110,10 +110,27 @@ def test_the_package_is_found_from_any_folder(tmp_path):
 @pytest.fixture
 def house(tmp_path):
     """A course of two notebooks."""
+    from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
+
     (tmp_path / "notebooks").mkdir()
     for name in ("00_start_here", "01_attention"):
-        (tmp_path / "notebooks" / f"{name}.ipynb").write_text(f"original {name}")
+        cell = new_code_cell("6 * 7", execution_count=1, metadata={"alt": ["A bär."]})
+        cell.outputs = [new_output("stream", text="the answer")]
+        text = writes(new_notebook(cells=[cell]))
+        (tmp_path / "notebooks" / f"{name}.ipynb").write_text(text, encoding="utf-8")
     return tmp_path
+
+
+def test_a_working_copy_has_no_outputs_and_all_else(house):
+    original = json.loads((house / "notebooks" / "01_attention.ipynb").read_text())
+    copy, _ = (
+        json.loads(path.read_text("utf-8")) for path in workshop.lay_copies(house)
+    )
+    assert copy["cells"][0]["outputs"] == [] != original["cells"][0]["outputs"]
+    assert copy["cells"][0]["execution_count"] is None
+    assert copy["cells"][0]["source"] == original["cells"][0]["source"] == ["6 * 7"]
+    assert copy["cells"][0]["metadata"] == {"alt": ["A bär."]}
+    assert copy["metadata"] == original["metadata"]
 
 
 def test_copies_are_laid_once_and_never_over_an_edit(house):
@@ -193,17 +210,49 @@ def test_streams_are_merged(tmp_path):
     assert [output.get("text") for output in outputs] == ["a\nb\n", None]
 
 
+ALTS = """\
+from course_utils.looking import plots
+plots.curves({"loss": [2, 1]}, ("step", "nats"))
+plots.arrows({"q": (1, 1)}, alt="Given in the call.")
+plots.equation([("Q", [[7]], "query")])
+"""
+
+
+def test_figures_get_the_alt_texts_that_their_cell_keeps(tmp_path):
+    """The kernel is sent the cell's metadata, as JupyterLab sends it."""
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_notebook
+
+    path = tmp_path / "90_alts.ipynb"
+    kept = {"alt": ["It falls.", "unused", "A seven."]}
+    cells = [new_code_cell(ALTS, metadata=kept), new_code_cell(ALTS)]
+    nbformat.write(new_notebook(cells=cells), path)
+    workshop.refresh(path)
+    notebook = nbformat.read(path, as_version=4)
+    alts = [
+        [output["metadata"]["image/png"]["alt"] for output in cell.outputs]
+        for cell in notebook.cells
+    ]
+    assert alts[0] == ["It falls.", "Given in the call.", "A seven."]
+    assert alts[1][2] == "A figure with these words: Q | 7"
+    assert notebook.cells[0].metadata.alt == kept["alt"]
+    assert notebook.metadata.made_with == workshop.fingerprint()
+
+
 def test_traces_of_the_run_are_removed():
     text = {"output_type": "stream", "name": "stdout", "text": "a"}
     result = {"output_type": "execute_result", "execution_count": 9, "data": {}}
     error = {"output_type": "error", "traceback": ["line 1"], "evalue": "no"}
     outputs = [text, result, error]
     cell = {"cell_type": "code", "outputs": outputs, "id": "x", "execution_count": 5}
-    cell["metadata"] = {"tags": ["timing"], "collapsed": True, "execution": {}}
+    cell["metadata"] = {"tags": ["timing"], "collapsed": True, "alt": [], "name": "x"}
     notebook = {"cells": [{"cell_type": "markdown", "metadata": {}}, cell]}
     workshop.normalise(notebook, "07")
     assert [c["id"] for c in notebook["cells"]] == ["07-001", "07-002"]
     assert cell["metadata"] == {"tags": ["timing"]}
+    cell["metadata"]["jupyter"] = {"source_hidden": True}
+    workshop.normalise(notebook, "07")
+    assert cell["metadata"]["tags"] == ["hide-input", "timing"], "folded in the book"
     assert cell["execution_count"] == cell["outputs"][1]["execution_count"] == 1
     assert [o.get("text") for o in cell["outputs"]] == ["a", None, None]
     assert cell["outputs"][2]["traceback"] == []
@@ -285,7 +334,7 @@ def stamps(folder):
 
 def test_help_lists_every_command(clone):
     listed = make(clone, "help").stdout
-    for name in ("lab", "test", "test-all", "refresh", "reset"):
+    for name in ("lab", "test", "test-all", "diff", "refresh", "reset"):
         assert re.search(rf"^{name} ", listed, re.MULTILINE), name
 
 

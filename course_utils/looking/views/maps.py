@@ -64,7 +64,9 @@ class Maps:
         """Show the chosen map as a PNG; of long texts only some tokens are labeled."""
         queries, keys = (_thinned(side) for side in self.labels)
         mask = self.chosen > 0
-        attention_map(self.chosen, queries, keys, self.sentence, self.place, mask=mask)
+        attention_map(
+            self.chosen, queries, keys, self.place, mask=mask, alt=self.sentence
+        )
 
     def _strongest(self) -> str:
         codes = weight_codes(self.chosen)

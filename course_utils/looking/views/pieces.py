@@ -56,7 +56,7 @@ def show_sampling(
     _show("sampling", data, title, alt)
     labels = [short(name, 8) for name in names[:8]]
     heights = {name: share[:8] for name, share in shares.items()}
-    bars(labels, heights, alt, ("next token", "probability"))
+    bars(labels, heights, ("next token", "probability"), alt=alt)
 
 
 def show_scale(*, title: str, num_keys: int = 8, seed: int = 0) -> None:
@@ -82,7 +82,7 @@ def show_scale(*, title: str, num_keys: int = 8, seed: int = 0) -> None:
     alt = f"{title} At d = 1024 the largest weight is {ends[0]} without the scale and "
     alt += f"{ends[1]} with it."
     _show("scale", {"scores": [_hundredths(one) for one in scores]}, title, alt)
-    curves(largest, alt, ("head width d", "largest weight"), log="x")
+    curves(largest, ("head width d", "largest weight"), log="x", alt=alt)
 
 
 def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> None:
@@ -98,7 +98,7 @@ def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> No
     alt = f"{title} The sine of each hand is a wave, slower than the one before."
     _show("rotation", {"width": d_model, "base": base}, title, alt)
     waves = {f"hand {i}": table[:, 2 * i] for i in range(min(4, d_model // 2))}
-    curves(waves, alt, ("position", "sine"))
+    curves(waves, ("position", "sine"), alt=alt)
 
 
 def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
@@ -118,7 +118,7 @@ def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     _show("query", {"names": names, "keys": places}, title, alt)
     roles = {label: "key" for label in labels} | {"query": "query"}
     ends = dict(zip(labels, places, strict=True)) | {"query": (0.5, 0.75**0.5)}
-    arrows(ends, alt, roles=roles)
+    arrows(ends, roles=roles, alt=alt)
 
 
 def _labels(names: list[str]) -> list[str]:

@@ -1,0 +1,112 @@
+"""No notebook tells an answer above its question's run; each early one is noticed."""
+
+import json
+
+import pytest
+
+from tests.support.notebook_rules import ROOT
+from tests.support.spoilers import spoilers
+
+PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+QUESTION = "## 1 · Waves\n\n*Predict.* How many waves will the curve show?"
+DEFINED = 'def my_waves(length, width):\n    """Waves."""\n\n\n'
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_no_answer_stands_above_its_run(path):
+    assert list(spoilers(json.loads(path.read_text("utf-8")))) == []
+
+
+def text(source):
+    return {"cell_type": "markdown", "id": "t", "metadata": {}, "source": source}
+
+
+def code(source, folded=False):
+    metadata = {"jupyter": {"source_hidden": True}} if folded else {}
+    cell = {"cell_type": "code", "id": "c", "metadata": metadata, "source": source}
+    return cell | {"outputs": ["something"]}
+
+
+EARLY = {
+    "alt in the call": ([code("plots.curves(x, axes, alt='Two waves.')")], "alt text"),
+    "alt in a variable": ([code("alt = 'Two waves.'\nplots.curves(x)")], "alt text"),
+    "a title": (
+        [text(QUESTION), code("plots.curves(x, axes, 'twice as high')")],
+        "'twice' of 'twice as high'",
+    ),
+    "a title of a head": (
+        [text(QUESTION), code("plots.attention_map(w, q, k, title=['it fades'])")],
+        "'fades'",
+    ),
+    "a number in a title": (
+        [text(QUESTION), code("plots.bars(x, y, axes, title='3 waves')")],
+        "'3' of '3 waves'",
+    ),
+    "a title of a view": (
+        [text(QUESTION), code("show_rotation(title='It turns.')")],
+        "'turns'",
+    ),
+    "an assert before the figure": (
+        [text(QUESTION), code("assert count == 2\nplots.curves(x, axes)")],
+        "asserts the answer",
+    ),
+    "an assert after a silent cell": (
+        [text(QUESTION), code("x = 1") | {"outputs": []}, code("assert x\nprint(x)")],
+        "asserts the answer",
+    ),
+    "our solution": (
+        [
+            code(DEFINED + "check('a.waves', my_waves)"),
+            text("Ours:"),
+            code("def waves(length, width):\n    return 2"),
+        ],
+        "prints the solution of a.waves",
+    ),
+    "our class": (
+        [
+            code("class Mine:\n    def go(self, x): pass\n\ncheck('a.go', Mine)"),
+            code("class Ours:\n    def go(self, x):\n        return x"),
+        ],
+        "prints the solution of a.go",
+    ),
+    "the number asked for": (
+        [
+            code("guess = None\ncheck('llama.hidden', guess)"),
+            text("The same number of weights: 2,048."),
+        ],
+        "tells the answer of llama.hidden",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EARLY)
+def test_an_early_answer_is_found(kind):
+    cells, said = EARLY[kind]
+    found = list(spoilers({"cells": cells}))
+    assert len(found) == 1 and said in found[0]
+
+
+LATE = {
+    "an assert after the figure": [
+        text(QUESTION),
+        code("plots.curves(x, axes, 'waves')\nassert count == 2"),
+    ],
+    "a title without a question": [text("Look."), code("plots.curves(x, axes, 'up')")],
+    "a folded solution": [
+        code(DEFINED + "check('a.waves', my_waves)"),
+        code("def waves(length, width):\n    return 2", folded=True),
+    ],
+    "another function": [
+        code(DEFINED + "check('a.waves', my_waves)"),
+        code("def particles(count):\n    return 2"),
+    ],
+    "the number, one section on": [
+        code("guess = None\ncheck('llama.hidden', guess)"),
+        text("## 2 · Width\n\nThe same number of weights: 2,048."),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", LATE)
+def test_what_stands_in_its_place_is_no_spoiler(kind):
+    assert list(spoilers({"cells": LATE[kind]})) == []

@@ -1,0 +1,170 @@
+"""What stands stored in a cell that is not compared agrees with what the course claims.
+
+Each cell tagged `nbval-ignore-output` that stores a number is listed here, with the
+form of its text and the claim that its notebook makes of these numbers in an assert.
+"""
+
+import copy
+import json
+import re
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.notebook_rules import ROOT, code_cells, joined
+
+IGNORED = "nbval-ignore-output"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the numbers that an uncompared cell shows.
+
+    cell: a piece of its source. text: the pattern of its text, with a group for each
+    number. holds: takes the groups. claimed: a piece of the assert in the notebook that
+    claims it of every run, or "" if nothing does and only the form is fixed.
+    """
+
+    cell: str
+    text: str
+    holds: object
+    claimed: str = ""
+
+
+NUMBER = r"(-?[\d.,]+)"
+CLAIMS = {
+    "00": [
+        Claim(
+            "print(device, find_precision(device)",
+            rf"^(?:cpu|cuda|mps) (?:float32|bfloat16|float16) {NUMBER} threads$",
+            lambda threads: 1 <= threads <= 512,
+        )
+    ],
+    "08": [
+        Claim(
+            "pairs  BLEU {score:.1f}",
+            rf"^{NUMBER} pairs  BLEU {NUMBER}  copied {NUMBER}$",
+            lambda pairs, score, copied: pairs > 10_000 and score > 20 and copied < 10,
+            "score > 20 and copied < 10",
+        )
+    ],
+    "12": [
+        Claim(
+            "{five.median():.2f}  from",
+            rf"^LLaMA +{NUMBER}  from {NUMBER} to {NUMBER}$",
+            lambda middle, low, high: 0.2 < low <= middle <= high < 5,
+        ),
+        Claim(
+            'pairs["nn.RMSNorm"]',
+            rf"'RMSNorm': {NUMBER}, 'nn.RMSNorm': {NUMBER}, 'SwiGLU': {NUMBER}\}}",
+            lambda ours, torch, gate: ours > 1 and torch > 1 and 0.5 < gate < 2,
+        ),
+    ],
+    "13": [
+        Claim(
+            "stages = [(0, birth)",
+            rf"(?s)^{NUMBER}   .*^{NUMBER}  [^\n]*\n*\Z",
+            lambda birth, final: abs(birth - 7.28) < 0.3 and final < 1.8,
+            'lines["floor"] < final < 0.85 * lines["bigram"]',
+        ),
+        Claim(
+            'print(f"{full:.0%}  {novel:.0%}',
+            rf"^{NUMBER}%  {NUMBER}%  {NUMBER} of 20$",
+            lambda full, novel, told: full > 8 and novel > 95 and told >= 18,
+            "novel > 0.95 and len(told) >= 18",
+        ),
+        Claim(
+            "real_lines.items()",
+            rf"'zlib': {NUMBER}, 'unigram': {NUMBER}, 'bigram': {NUMBER}\}}",
+            lambda zipped, unigram, bigram: 2 > bigram > 0.1 and bigram < unigram < 4,
+            'bits[-1] < real_lines["bigram"]',
+        ),
+        Claim(
+            "{bits[-1]:.2f}  {its_bits:.2f}",
+            rf"^{NUMBER}  {NUMBER}$",
+            lambda ours, shipped: 0.1 < shipped < ours < 2.0,
+            "0.1 < bits[-1] < 2.0",
+        ),
+    ],
+    "14": [
+        Claim(
+            "in used.items()",
+            rf"'no cache': '{NUMBER} s', 'cache': '{NUMBER} s'",
+            lambda slow, fast: slow > fast > 0,
+            'used["no cache"] > used["cache"]',
+        )
+    ],
+}
+NOTEBOOKS = {
+    path.name[:2]: json.loads(path.read_text("utf-8"))
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
+}
+
+
+def uncompared(notebook):
+    """The cells that show a number and are not compared."""
+    for cell in code_cells(notebook):
+        if IGNORED in cell["metadata"].get("tags", []) and re.search(r"\d", text(cell)):
+            yield cell
+
+
+def text(cell):
+    """What a cell prints and returns; of a figure nothing."""
+    parts = []
+    for output in cell["outputs"]:
+        data = output.get("data", {})
+        if "image/png" not in data:
+            parts.append(joined(output.get("text", data.get("text/plain", ""))))
+    return "\n".join(parts)
+
+
+def complaints(number, notebook):
+    """What is stored against a claim, or without one."""
+    claims = CLAIMS.get(number, [])
+    for cell in uncompared(notebook):
+        of_cell = [one for one in claims if one.cell in joined(cell["source"])]
+        if not of_cell:
+            yield f"{cell['id']} is not compared, and nothing bounds its numbers"
+        for claim in of_cell:
+            found = re.search(claim.text, text(cell), re.MULTILINE)
+            if not found:
+                yield f"{cell['id']} stores {text(cell)[:80]!r}, not like {claim.text}"
+                continue
+            numbers = [float(group.replace(",", "")) for group in found.groups()]
+            if not claim.holds(*numbers):
+                yield f"{cell['id']} stores {numbers}, outside of what is claimed"
+    sources = [joined(cell["source"]) for cell in code_cells(notebook)]
+    for claim in claims:
+        if not any(claim.cell in source for source in sources):
+            yield f"no cell has {claim.cell!r} any more"
+        if not any(claim.claimed in source for source in sources):
+            yield f"no cell asserts {claim.claimed!r} any more"
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_what_an_uncompared_cell_stores_lies_in_its_range(number):
+    assert list(complaints(number, NOTEBOOKS[number])) == []
+
+
+@pytest.mark.parametrize("number", CLAIMS)
+def test_an_absurd_stored_output_is_noticed(number):
+    for place in range(len(list(uncompared(NOTEBOOKS[number])))):
+        notebook = copy.deepcopy(NOTEBOOKS[number])
+        cell = list(uncompared(notebook))[place]
+        for output in cell["outputs"]:
+            if "text" in output:
+                absurd = "cuda:7 float8 999 threads"
+                if number != "00":
+                    absurd = re.sub(r"\d+", "99999", joined(output["text"]))
+                output["text"] = absurd
+            elif "image/png" not in output.get("data", {}):
+                told = joined(output["data"]["text/plain"])
+                output["data"]["text/plain"] = re.sub(r"\d+", "99999", told)
+        assert any(cell["id"] in one for one in complaints(number, notebook))
+
+
+def test_a_new_uncompared_number_needs_a_claim():
+    cell = {"cell_type": "code", "id": "01-099", "source": "print(x)"}
+    cell |= {"metadata": {"tags": [IGNORED]}, "outputs": [{"text": "7"}]}
+    said = list(complaints("01", {"cells": [cell]}))
+    assert said == ["01-099 is not compared, and nothing bounds its numbers"]

@@ -1,0 +1,155 @@
+"""Answers that stand above their question's run, found in a notebook's cells.
+
+A reader's working copy has no outputs. What could still tell an answer too early is the
+code: an alt text, a title, an assert before the figure, our solution right below a
+"Your turn". Knows the JSON of notebooks, and which exercises ask for which number.
+"""
+
+import ast
+import re
+
+from course_utils.exercises.banks import find_banks
+from tests.support.notebook_rules import joined
+
+QUESTION = re.compile(r"\*Predict\b[^*]*\*")
+TITLE_PLACE = {"curves": 2, "bars": 3, "arrows": 1, "attention_map": 3}
+SHOWS = re.compile(r"plots\.\w+|show\w*|display|print|check")
+SHORT = 4  # shorter words of a title tell nothing
+
+
+def spoilers(notebook):
+    """Each answer that stands too early, in one sentence that names its cell."""
+    cells = notebook["cells"]
+    above = ""  # the text of the section so far
+    for place, cell in enumerate(cells):
+        source = joined(cell["source"])
+        if cell["cell_type"] == "code":
+            yield from alts_in_code(cell["id"], source)
+            yield from printed_solutions(source, cells[place + 1 :])
+            continue
+        above = source if re.search(r"^## ", source, re.MULTILINE) else above + source
+        if QUESTION.search(source):
+            for run in cells[place + 1 :]:
+                if run["cell_type"] == "code" and run["outputs"]:
+                    yield from early_answers(run["id"], joined(run["source"]), above)
+                    break
+
+
+def alts_in_code(name, source):
+    """An alt text among the code; the cell's metadata is the place for it."""
+    for node in ast.walk(ast.parse(source)):
+        keyword = isinstance(node, ast.keyword) and node.arg == "alt"
+        variable = isinstance(node, ast.Name) and node.id == "alt"
+        if keyword or variable:
+            yield f"{name} tells its figure's alt text in the code"
+            return
+
+
+def early_answers(name, source, above):
+    """Asserts above what they check, titles that say more than the section so far."""
+    tree = ast.parse(source)
+    shown = False
+    for statement in tree.body:
+        if not shown and isinstance(statement, ast.Assert):
+            yield f"{name} asserts the answer before it shows it"
+        shown = shown or shows(statement)
+    known = set(words(above)) | set(words(without_titles(tree)))
+    for title in titles(tree):
+        for word in words(title):
+            if word not in known:
+                yield f"{name} tells the answer in a title: {word!r} of {title!r}"
+
+
+def shows(statement):
+    """Does this statement display or print something?"""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return False
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return any(SHOWS.fullmatch(ast.unparse(call.func)) for call in calls)
+
+
+def titles(tree):
+    """The titles of figures and views, where they are written out."""
+    for node in title_nodes(tree):
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                yield part.value
+
+
+def title_nodes(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from (word.value for word in node.keywords if word.arg == "title")
+            name = ast.unparse(node.func).removeprefix("plots.")
+            if name in TITLE_PLACE and len(node.args) > TITLE_PLACE[name]:
+                yield node.args[TITLE_PLACE[name]]
+
+
+def without_titles(tree):
+    hidden = {id(part) for node in title_nodes(tree) for part in ast.walk(node)}
+    kept = [node for node in ast.walk(tree) if id(node) not in hidden]
+    names = [node.id for node in kept if isinstance(node, ast.Name)]
+    texts = [str(node.value) for node in kept if isinstance(node, ast.Constant)]
+    return " ".join(names + texts)
+
+
+def words(text):
+    """The longer words of a text, and its numbers, in small letters."""
+    parts = re.findall(r"\d+(?:[.,]\d+)*|[^\W\d_]+", text.lower())
+    return [part for part in parts if part[0].isdigit() or len(part) >= SHORT]
+
+
+def printed_solutions(source, after):
+    """Our own solution, open to be read right below the cell that asks for one."""
+    asked = re.search(r"""check\(\s*["']([\w.]+)["'],\s*(\w+)""", source)
+    if not asked:
+        return
+    exercise, answer = asked.groups()
+    stub = signatures(source).get(answer)
+    for cell in after:
+        text = joined(cell["source"])
+        if cell["cell_type"] == "markdown":
+            if exercise in PREDICTED and holds(
+                text.split("\n#")[0], PREDICTED[exercise]
+            ):
+                yield f"{cell['id']} tells the answer of {exercise}"
+            if re.search(r"^## ", text, re.MULTILINE):
+                return
+            continue
+        folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+        if stub and stub in signatures(text).values() and not folded:
+            yield f"{cell['id']} prints the solution of {exercise}: fold its source"
+        return
+
+
+def signatures(source):
+    """The names of the arguments of each function, and of each class's methods."""
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = tuple(one.arg for one in node.args.args)
+        if isinstance(node, ast.ClassDef):
+            methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+            found[node.name] = tuple(
+                (one.name, *(argument.arg for argument in one.args.args))
+                for one in methods
+            )
+    return {name: takes for name, takes in found.items() if takes}
+
+
+def holds(text, number):
+    return number in re.findall(r"\d+(?:[.,]\d+)*", text)
+
+
+def predicted_numbers():
+    """{exercise: the number that it asks for, as prose writes it}"""
+    found = {}
+    for exercises in find_banks().values():
+        for exercise in exercises:
+            value = exercise.reference() if exercise.predicts else None
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                found[exercise.name] = f"{value:,}"
+    return found
+
+
+PREDICTED = predicted_numbers()
