@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
+from course_utils.looking.heads import Heads, find_all_heads
 from course_utils.shapes import check_type
 
 
@@ -45,7 +46,9 @@ def record(model: nn.Module) -> Iterator[Recording]:
 
     Attention layers compute step by step meanwhile, so that scores and weights appear
     as `<layer>.attend.scores` and `<layer>.attend.weights`; outputs and gradients equal
-    those of the fused kernel. Afterwards the model is as before, even after an error.
+    those of the fused kernel. Layers of `transformers` show their context "b h q d" as
+    `<layer>.attend`, as ours do, where `heads` finds it. Afterwards the model is as
+    before, even after an error.
 
         with record(model) as seen:
             logits = model(ids)
@@ -63,6 +66,9 @@ def record(model: nn.Module) -> Iterator[Recording]:
                 module.explicit = True
                 switched.append(module)
             handles.append(module.register_forward_hook(_keep(seen, name)))
+        for name, heads in find_all_heads(model).items():
+            keep = _keep_context(seen, name, heads)
+            handles.append(heads.projection.register_forward_pre_hook(keep))
         yield seen
     finally:
         for handle in handles:
@@ -75,5 +81,15 @@ def _keep(seen: Recording, name: str):
     def hook(module, inputs, output):
         if isinstance(output, Tensor):
             seen[name] = output
+
+    return hook
+
+
+def _keep_context(seen: Recording, layer: str, heads: Heads):
+    name = f"{layer}.attend".removeprefix(".")
+
+    def hook(projection, given):
+        if given and heads.fit(given[0]):
+            seen[name] = heads.split(given[0])
 
     return hook

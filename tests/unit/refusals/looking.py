@@ -14,6 +14,9 @@ from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
 from course_utils.config import TrainConfig
 from course_utils.exercises import session
 from course_utils.models import EncoderDecoder, LlamaLM
+from course_utils.looking.heads import find_heads
+from course_utils.looking.intervening import activation_patch, intervene
+from course_utils.looking.intervening import mean_ablation, zero_ablation
 from course_utils.looking.recording import Recording, record
 from course_utils.text.tokenizer import train_words
 from course_utils.looking.views import bertviz_offline, page, pieces
@@ -40,6 +43,10 @@ ex.export_llama(llama, D / "hf", tok)
 pr.save(llama, tok, D / "own")
 with torch.no_grad(), record(llama) as seen:
     llama(torch.ones(1, 2, dtype=torch.int64))
+
+def ran_with(changes):
+    with intervene(llama, changes):
+        return llama(torch.ones(1, 2, dtype=torch.int64))
 
 def changed(source, name, file="config.json", **changes):
     folder = D / name
@@ -416,6 +423,62 @@ CALLS = {
     "record(llama.forward).__enter__()": "TypeError model Module method",
     "seen['blocks.0.atention']": "KeyError 'blocks.0.atention' 'blocks.0.attention'",
     "Recording()['x']": "KeyError 'x' nothing recorded",
+    # intervening
+    "intervene(None, {}).__enter__()": "TypeError model Module None",
+    "intervene(llama.forward, {}).__enter__()": "TypeError model Module method",
+    "intervene(llama, None).__enter__()": "TypeError changes Mapping None",
+    "intervene(llama, [abs]).__enter__()": "TypeError changes Mapping list",
+    "ran_with({0: abs})": "TypeError name in changes str 0",
+    "ran_with({'blocks.0': None})": "TypeError changes['blocks.0'] callable None",
+    "ran_with({'blocks.0': eye})": "TypeError changes['blocks.0'] callable tensor",
+    "ran_with({'block.0': abs})": "KeyError 'block.0' 'blocks.0'",
+    "ran_with({'blocks.0.attend': abs})": "KeyError 'blocks.0.attention.attend'",
+    "ran_with({'blocks': abs})": "KeyError 'blocks' ran inside `with` record",
+    "ran_with({'blocks.0': lambda x: None})": (
+        "TypeError changes['blocks.0'] torch.Tensor None"
+    ),
+    "ran_with({'blocks.0': lambda x: x[0]})": (
+        "ValueError changes['blocks.0'] (1, 2, 8) (2, 8)"
+    ),
+    "ran_with({'blocks.0': lambda x: x.double()})": (
+        "TypeError changes['blocks.0'] torch.float32 torch.float64"
+    ),
+    "ran_with({'blocks.0': zero_ablation(heads=1)})": (
+        "ValueError heads (batch, heads, query, width) (1, 2, 8) attend"
+    ),
+    "ran_with({'blocks.0.attention.attend': zero_ablation(heads=2)})": (
+        "ValueError heads [0, 2) got 2"
+    ),
+    "ran_with({'blocks.0': zero_ablation(positions=-3)})": (
+        "ValueError positions [-2, 2) got -3"
+    ),
+    "ran_with({'blocks.0': activation_patch(torch.ones(1, 3, 8))})": (
+        "ValueError recorded (1, 2, 8) (1, 3, 8)"
+    ),
+    "ran_with({'blocks.0': mean_ablation(torch.ones(1, 3, 4))})": (
+        "ValueError recorded (1, 2, 8) (1, 1, 4)"
+    ),
+    "ran_with({'blocks.0': mean_ablation(torch.ones(1, 2, 8).double())})": (
+        "ValueError recorded dtype torch.float64 torch.float32"
+    ),
+    "zero_ablation(heads='0')": "TypeError heads integer '0'",
+    "zero_ablation(heads=1.5)": "TypeError heads integer 1.5",
+    "zero_ablation(heads=True)": "TypeError heads integer True",
+    "zero_ablation(positions=[0, None])": "TypeError positions integers None",
+    "mean_ablation(None)": "TypeError recorded torch.Tensor None",
+    "mean_ablation(eye)": "ValueError recorded (..., batch, position, width) (2, 2)",
+    "mean_ablation(eye[None], real=eye.bool())": "ValueError real (batch=1, (2, 2)",
+    "mean_ablation(eye[None], real=eye[:1])": "TypeError real bool torch.float32",
+    "mean_ablation(eye[None], real=eye[:1] > 1)": "ValueError real one position none",
+    "mean_ablation(eye[None].long())": "TypeError recorded floating torch.int64",
+    "activation_patch(None)": "TypeError recorded torch.Tensor None",
+    "activation_patch(eye, heads=1.0)": "TypeError heads integer 1.0",
+    "activation_patch(eye, positions='all')": "TypeError positions integer 'all'",
+    "find_heads(None, '')": "TypeError model Module None",
+    "find_heads(llama, 'blocks.9')": "KeyError 'blocks.9'",
+    "find_heads(llama, 'blocks.0')": "ValueError 'blocks.0' how many num_heads",
+    "find_heads(llama, 'blocks.0.attention')": "ValueError output projection c_proj",
+    "find_heads(nn.MultiheadAttention(4, 2), '')": "ValueError nn.MultiheadAttention",
     # export
     "ex.export_llama(other, D / 'x', tok)": "ValueError tokenizer vocab_size=9 got 7",
     "ex.export_llama(translator, D / 'x')": "TypeError model LlamaLM EncoderDecoder",

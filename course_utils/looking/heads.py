@@ -1,0 +1,124 @@
+"""Where the heads of an attention layer lie apart: before its output projection.
+
+Knows modules and the names that libraries give them. Knows nothing of what they
+compute.
+
+An attention layer of this package has a module `attend`, which returns the context
+"b h q d". A layer of `transformers` has none: it hands the contexts of all heads, side
+by side, to its output projection. There they are found, under the same name:
+`<layer>.attend`. (In BERT the layer is the module that computes, `attention.self`.)
+"""
+
+from dataclasses import dataclass
+
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_utils.shapes import check_type
+
+PROJECTIONS = (
+    "c_proj",  # GPT-2
+    "o_proj",  # LLaMA, Mistral, Qwen, Gemma
+    "out_proj",  # OPT, BART, CLIP
+    "dense",  # GPT-NeoX, Phi
+    "o",  # T5
+    "out_lin",  # DistilBERT
+)
+COUNTS = ("num_heads", "num_attention_heads", "n_heads")
+WIDTHS = ("head_dim", "attention_head_size", "head_size")
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of one attention layer, as its output projection is handed them."""
+
+    projection: nn.Module
+    num_heads: int
+    head_dim: int | None  # None: the layer does not say it
+
+    def fit(self, merged: object) -> bool:
+        """Whether this is "b q (h d)", with the heads that the layer says it has."""
+        if not isinstance(merged, Tensor) or merged.ndim != 3:
+            return False
+        if self.head_dim is None:
+            return merged.shape[-1] % self.num_heads == 0
+        return merged.shape[-1] == self.num_heads * self.head_dim
+
+    def split(self, merged: Float[Tensor, "b q width"]) -> Float[Tensor, "b h q d"]:
+        """Each head's context by itself."""
+        return rearrange(merged, "b q (h d) -> b h q d", h=self.num_heads)
+
+    def merge(self, context: Float[Tensor, "b h q d"]) -> Float[Tensor, "b q width"]:
+        """The contexts side by side, as they came."""
+        return rearrange(context, "b h q d -> b q (h d)")
+
+
+def says_it_has_heads(layer: nn.Module) -> bool:
+    """Whether a module has an attribute with a number, or the width, of heads."""
+    return _first_integer(layer, COUNTS + WIDTHS) is not None
+
+
+def find_heads(model: nn.Module, name: str) -> Heads:
+    """The heads of the attention layer with this name, in a model of `transformers`.
+
+    Raises ValueError if its number of heads or its output projection is not known,
+    KeyError for a name that is not in the model.
+    """
+    check_type(nn.Module, model=model)
+    modules = dict(model.named_modules())
+    if name not in modules:
+        raise KeyError(f"no module {name!r} in the model")
+    layer = modules[name]
+    if isinstance(layer, nn.MultiheadAttention):
+        raise ValueError(
+            f"the heads of {name!r} cannot be reached: nn.MultiheadAttention uses the "
+            "weight of its out_proj without calling it"
+        )
+    num_heads = _first_integer(layer, COUNTS)
+    if num_heads is None and says_it_has_heads(layer):
+        num_heads = _first_integer(getattr(layer, "config", None), COUNTS)
+    if num_heads is None:
+        raise ValueError(
+            f"the heads of {name!r} cannot be found: it does not say how many it has, "
+            f"as {', '.join(COUNTS)}"
+        )
+    projection = _find_projection(modules, name)
+    if projection is None:
+        raise ValueError(
+            f"the heads of {name!r} cannot be found: it has no output projection that "
+            f"is called {', '.join(PROJECTIONS)}"
+        )
+    return Heads(projection, num_heads, _first_integer(layer, WIDTHS))
+
+
+def find_all_heads(model: nn.Module) -> dict[str, Heads]:
+    """Name of each attention layer whose heads can be found -> its heads."""
+    check_type(nn.Module, model=model)
+    found = {}
+    for name, layer in model.named_modules():
+        if says_it_has_heads(layer):
+            try:
+                found[name] = find_heads(model, name)
+            except ValueError:
+                continue
+    return found
+
+
+def _find_projection(modules: dict[str, nn.Module], name: str) -> nn.Module | None:
+    for known in PROJECTIONS:
+        projection = modules.get(f"{name}.{known}".removeprefix("."))
+        if projection is not None:
+            return projection
+    parent, _, own = name.rpartition(".")
+    if own == "self":  # BERT: `attention.self` computes, `attention.output` projects
+        return modules.get(f"{parent}.output.dense".removeprefix("."))
+    return None
+
+
+def _first_integer(thing: object, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        number = getattr(thing, name, None)
+        if isinstance(number, int):
+            return number
+    return None

@@ -1,0 +1,298 @@
+"""Change what the modules of a model return, in the forward pass that happens.
+
+Knows modules and their names. Knows nothing of what they compute.
+
+A change is any function from what a module returned to what it shall return instead.
+Three of them have names in the field, and stand here: zero ablation, mean ablation and
+activation patching.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+
+from course_utils.looking.heads import (
+    find_all_heads,
+    find_heads,
+    says_it_has_heads,
+)
+from course_utils.shapes import (
+    broadcasts,
+    check_callable,
+    check_floating,
+    check_same,
+    check_tensor,
+    check_type,
+    shown,
+)
+
+Change = Callable[[Tensor], Tensor]
+Indices = int | Iterable[int] | None
+
+
+@contextmanager
+def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]:
+    """Inside the `with` block, modules of `model` return what `changes` makes of it.
+
+    changes: name of a module, as `record` shows it -> a function that takes what the
+    module returned (a copy) and gives a tensor of the same shape, type and device.
+
+        def louder(stream):
+            return 2 * stream
+
+        changes = {"blocks.2.attention.attend": zero_ablation(heads=3)}
+        with intervene(model, changes | {"blocks.0": louder}):
+            logits = model(ids)
+
+    Names that are changed most: `<block>`, the residual stream "b t m" after a block;
+    `<layer>.attend`, the context "b h q d" of an attention layer, also in models of
+    `transformers`; `<layer>.attend.scores`, "b h q k", scaled, before the mask and the
+    softmax. A layer computes step by step, equal but for rounding, where a point below
+    its `attend` is changed; all others run as always.
+
+    A change acts in every forward pass of the block; `record` sees the values after it.
+    Of nested changes to one module, the inner one acts first. Afterwards the model is
+    as before, even after an error; a cache that was filled meanwhile keeps what was
+    changed.
+
+    Raises TypeError or ValueError for a change that cannot be called or returns
+    something else than it should, a module that returns no tensor, a layer whose heads
+    cannot be told apart; KeyError for a name that is not in the model, at once, or of a
+    module that never ran, at the end of the block.
+    """
+    check_type(nn.Module, model=model)
+    check_type(Mapping, changes=changes)
+    modules = dict(model.named_modules())
+    for name, change in changes.items():
+        check_type(str, **{"name in changes": name})
+        check_callable(**{f"changes[{name!r}]": change})
+    ran = set()
+    handles = []
+    switched = []
+    try:
+        for name, change in changes.items():
+            act = _checked(name, change, ran)
+            handles.append(_attach(model, modules, name, act))
+            parent = modules.get(name.rpartition(".")[0])
+            if name in modules and getattr(parent, "explicit", None) is False:
+                parent.explicit = True
+                switched.append(parent)
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module in switched:
+            module.explicit = False
+    for name in changes:
+        if name not in ran:
+            raise KeyError(
+                f"no module {name!r} ran inside the `with` block of intervene: run the "
+                "model there, and change modules that `record` shows"
+            )
+
+
+def _checked(name: str, change: Change, ran: set[str]) -> Change:
+    """The change of a copy, looked at; it notes that it ran."""
+    what = f"changes[{name!r}]"
+
+    def act(value: object) -> Tensor:
+        ran.add(name)
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{what} must name a module that returns a tensor, this one returns "
+                f"{shown(value)}; change a module inside it"
+            )
+        changed = change(value.clone())
+        wanted = f"{what} must return what it is given: "
+        if not isinstance(changed, Tensor):
+            raise TypeError(f"{wanted}a torch.Tensor, got {shown(changed)}")
+        if changed.shape != value.shape:
+            shapes = f"shape {tuple(value.shape)}, got {tuple(changed.shape)}"
+            raise ValueError(wanted + shapes)
+        if changed.dtype != value.dtype:
+            raise TypeError(f"{wanted}{value.dtype}, got {changed.dtype}")
+        if changed.device != value.device:
+            raise ValueError(f"{wanted}on {value.device}, got on {changed.device}")
+        return changed
+
+    return act
+
+
+def _attach(model: nn.Module, modules: dict[str, nn.Module], name: str, act: Change):
+    """Register the hook; `prepend` puts it before those of `record`."""
+    if name in modules:
+
+        def after(module, given, output):
+            return act(output)
+
+        return modules[name].register_forward_hook(after, prepend=True)
+    layer, _, point = name.rpartition(".")
+    known = point == "attend" and layer in modules
+    if not known or not says_it_has_heads(modules[layer]):
+        names = [one for one in modules if one]
+        names += [f"{one}.attend" for one in find_all_heads(model)]
+        same_end = [one for one in names if one.endswith(f".{point}")]
+        similar = difflib.get_close_matches(name, same_end or names, n=2, cutoff=0)
+        advice = " or ".join(repr(one) for one in similar)
+        raise KeyError(f"no module {name!r} in the model; did you mean {advice}?")
+    heads = find_heads(model, layer)
+
+    def before(module, given):
+        merged = given[0] if given else None
+        if not heads.fit(merged):
+            width = heads.head_dim or "head_dim"
+            raise ValueError(
+                f"changes[{name!r}]: the output projection must be given (batch, "
+                f"query, {heads.num_heads} heads · {width}), got {shown(merged)}"
+            )
+        return heads.merge(act(heads.split(merged))), *given[1:]
+
+    return heads.projection.register_forward_pre_hook(before, prepend=True)
+
+
+# --- the changes that have names -----------------------------------------------------
+
+
+def zero_ablation(*, heads: Indices = None, positions: Indices = None) -> Change:
+    """A change to zeros: of everything, or of some heads or positions, or of both.
+
+    heads: one or several, counted from 0; the value must have an axis for them, as
+    `<layer>.attend` has: "b h q d". positions: one or several of those that the model
+    is given in one call, -1 the last; of the second axis from the right.
+
+    Source: Michel et al. 2019. Raises TypeError for indices that are not integers; the
+    change raises ValueError for a value without such an axis, or an index outside it.
+    """
+    return _replacement(0.0, heads, positions)
+
+
+def mean_ablation(
+    recorded: Tensor,
+    *,
+    heads: Indices = None,
+    positions: Indices = None,
+    real: Bool[Tensor, "b t"] | None = None,
+) -> Change:
+    """A change to the mean of what was recorded, over its texts and their positions.
+
+    recorded: "b … t d", such as `seen["blocks.2.attention.attend"]` of other texts.
+    real: True where a token counts; without it all do, padding too. heads, positions:
+    what is replaced, as in `zero_ablation`.
+
+    Source: Wang et al. 2023, who take one mean per position. Raises TypeError or
+    ValueError for tensors that do not fit together; for indices, and the change for
+    its value, as in `zero_ablation`.
+    """
+    check_tensor("recorded", recorded, ("...", "batch", "position", "width"))
+    check_floating(recorded=recorded)
+    batch, length = recorded.shape[0], recorded.shape[-2]
+    if real is None:
+        real = torch.ones(batch, length, dtype=torch.bool, device=recorded.device)
+    check_tensor("real", real, ("batch", "position"), batch=batch, position=length)
+    if real.dtype != torch.bool:
+        raise TypeError(f"real must be bool (True = it counts), got {real.dtype}")
+    count = real.sum()
+    if count == 0:
+        raise ValueError("real must be True at one position at least, got none")
+    between = [1] * (recorded.ndim - 3)
+    counted = real.view(batch, *between, length, 1)
+    total = torch.where(counted, recorded, 0).sum(dim=(0, -2), keepdim=True)
+    mean = total / count
+    return _replacement(mean, heads, positions)
+
+
+def activation_patch(
+    recorded: Tensor, *, heads: Indices = None, positions: Indices = None
+) -> Change:
+    """A change to what was recorded under the same name, from another text.
+
+    recorded: of the shape of the value, or of one text for the whole batch. heads,
+    positions: what is replaced, as in `zero_ablation`.
+
+    Source: Vig et al. 2020; Meng et al. 2022, section 2.1. Raises TypeError unless
+    `recorded` is a tensor; for indices, and the change for its value, as in
+    `zero_ablation`, or ValueError for one that `recorded` does not fit.
+    """
+    check_type(Tensor, recorded=recorded)
+    replace = _replacement(recorded, heads, positions)
+
+    def change(value: Tensor) -> Tensor:
+        texts_fit = recorded.shape[:1] in (value.shape[:1], (1,))
+        if not texts_fit or recorded.shape[1:] != value.shape[1:]:
+            raise ValueError(
+                f"recorded must have shape {tuple(value.shape)} as the value, got "
+                f"{tuple(recorded.shape)}"
+            )
+        return replace(value)
+
+    return change
+
+
+def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Change:
+    """A change to `new`, in these heads at these positions; None: in all of them."""
+    heads = _indices("heads", heads)
+    positions = _indices("positions", positions)
+
+    def change(value: Tensor) -> Tensor:
+        if isinstance(new, Tensor):
+            _check_fits(new, value)
+        replaced = torch.ones_like(value, dtype=torch.bool)
+        if heads is not None:
+            if value.ndim != 4:
+                raise ValueError(
+                    "heads need a value (batch, heads, query, width), such as that of "
+                    f"'<layer>.attend', got shape {tuple(value.shape)}"
+                )
+            these = _marked("heads", heads, 0, value.shape[1], value.device)
+            replaced = replaced & these[:, None, None]
+        if positions is not None:
+            if value.ndim < 3:
+                raise ValueError(
+                    "positions need a value (batch, ..., position, width), such as "
+                    f"that of a block, got shape {tuple(value.shape)}"
+                )
+            length = value.shape[-2]
+            these = _marked("positions", positions, -length, length, value.device)
+            replaced = replaced & these[:, None]
+        return torch.where(replaced, new, value)
+
+    return change
+
+
+def _indices(name: str, given: object) -> list[int] | None:
+    if given is None:
+        return None
+    several = [given] if isinstance(given, Integral) else given
+    if isinstance(several, str) or not isinstance(several, Iterable):
+        raise TypeError(f"{name} must be an integer or several, got {shown(given)}")
+    found = list(several)
+    for index in found:
+        if not isinstance(index, Integral) or isinstance(index, bool):
+            raise TypeError(f"{name} must be integers, got {shown(index)}")
+    return found
+
+
+def _check_fits(mean: Tensor, value: Tensor) -> None:
+    """A mean "1 … 1 d" that lacks only batch and positions of the value."""
+    check_same("recorded and value: number of axes", mean.ndim, value.ndim)
+    check_same("recorded and value: dtype", mean.dtype, value.dtype)
+    check_same("recorded and value: device", mean.device, value.device)
+    if not broadcasts(mean.shape, value.shape):
+        wanted, came = tuple(value.shape), tuple(mean.shape)
+        raise ValueError(f"recorded must broadcast to {wanted}, its mean is {came}")
+
+
+def _marked(
+    name: str, indices: list[int], least: int, size: int, device: torch.device
+) -> Bool[Tensor, "n"]:
+    for index in indices:
+        if not least <= index < size:
+            raise ValueError(f"{name} must be in [{least}, {size}), got {index}")
+    marked = torch.zeros(size, dtype=torch.bool, device=device)
+    marked[indices] = True
+    return marked
