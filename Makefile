@@ -17,8 +17,8 @@ endif
 BOOK := $(VENV)/book
 BOOK_READY := $(BOOK)/ready-$(shell (pwd; cat notebooks/book/requirements.txt) | cksum | cut -d ' ' -f 1)
 
-.PHONY: help lab check lint notebooks test test-all test-worlds measure accept refresh reset \
-        book setup
+.PHONY: help lab check lint notebooks test test-all test-worlds measure accept diff refresh \
+        record reset book setup
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -55,8 +55,14 @@ measure: $(READY)  ## time the tests anew, which decides what `make check` leave
 accept: $(READY)  ## store cells, asserts, checksums and signatures as they are now
 	@$(RUN) -m tests.support.stored
 
+diff: $(READY)  ## show on a page what changed in the notebooks: NB=01 AGAINST=HEAD~3
+	@$(RUN) -m tests.support.notebook_diff $(NB) $(if $(AGAINST),--against '$(AGAINST)')
+
 refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
 	@$(IN_NOTEBOOK_ENV) -m course_utils.workshop refresh $(NB)
+
+record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17
+	@$(IN_NOTEBOOK_ENV) -m course_utils.training.records $(NB)
 
 reset: $(READY)  ## bring back one working copy: NB=01
 	@$(RUN) -m course_utils.workshop reset $(NB)

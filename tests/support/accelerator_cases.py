@@ -22,6 +22,8 @@ from course_utils.config import *
 from course_utils.data.batches import *
 from course_utils.decoding import *
 from course_utils.looking.diagnostics import *
+from course_utils.looking.heads import *
+from course_utils.looking.intervening import *
 from course_utils.export import *
 from course_utils.feedforward import *
 from course_utils.training.machine import *
@@ -89,6 +91,24 @@ def recorded(model, *inputs):
     with record(model) as seen:
         model(*inputs)
     return seen
+
+
+def changed(model, ids, changes):
+    with intervene(model, changes):
+        return model(ids)
+
+
+class Foreign(nn.Module):  # what `transformers` does after its attention
+    def __init__(self):
+        super().__init__()
+        self.num_heads = 2
+        self.c_proj = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.c_proj(x)
+
+
+foreign = Foreign()
 
 
 def stepped(weight, momentum):
@@ -226,6 +246,26 @@ CASES = {
     ),
     "record": "recorded(D(both), D(ids), D(ids))['blocks.1.cross_attention']",
     "Recording": "list(recorded(D(llama), D(ids)).weights().values())",
+    "record, a foreign layer": "recorded(D(foreign), D(x))['attend']",
+    "Heads": "find_heads(D(foreign), '').split(D(x))",
+    "find_heads": "find_heads(D(foreign), '').merge(D(q))",
+    "find_all_heads": "list(find_all_heads(D(foreign)))",
+    "says_it_has_heads": "float(says_it_has_heads(D(foreign)))",
+    "intervene": "changed(D(llama), D(ids), {'blocks.0': torch.tanh})",
+    "intervene, a foreign layer": (
+        "changed(D(foreign), D(x), {'attend': zero_ablation(heads=[1])})"
+    ),
+    "zero_ablation": (
+        "changed(D(llama), D(ids), {'blocks.1.attention.attend': "
+        "zero_ablation(heads=1, positions=[0, -1])})"
+    ),
+    "mean_ablation": (
+        "changed(D(llama), D(ids), {'blocks.1.attention.attend': "
+        "mean_ablation(D(q), heads=0, real=D(ids) != 3)})"
+    ),
+    "activation_patch": (
+        "changed(D(llama), D(ids), {'blocks.0': activation_patch(D(x), positions=2)})"
+    ),
     # --- decoding ---------------------------------------------------------------------
     "next_token_probabilities": "next_token_probabilities(D(x[:, 0]), 0.7, 5, 0.8)",
     "greedy": "greedy(CachedStep(D(llama)), D(ids), 4)",
@@ -369,6 +409,7 @@ NEITHER = {
     "metrics": ["bits_per_byte", "bleu", "exact_match", "alignment_error_rate"],
     "decoding": ["length_rule"],
     "optimizers": ["learning_rate_at", "set_learning_rate"],
+    "records": ["Record", "load_script", "load_record", "check_record", "make_record"],
     "plots": ["show"],
     "story_page": ["save_page"],
     "evaluation": ["evaluating", "check_parts"],
