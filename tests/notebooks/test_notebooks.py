@@ -38,6 +38,16 @@ def test_style(name):
     assert list(style_problems(style(NOTEBOOKS[name]))) == []
 
 
+def test_one_machine_made_all_stored_outputs():
+    """Otherwise the figures of some are compared by tolerance, and nobody is told."""
+    made_with = {
+        name: notebook["metadata"].get("made_with")
+        for name, notebook in NOTEBOOKS.items()
+    }
+    usual = made_with["00_start_here"]
+    assert usual and [name for name in made_with if made_with[name] != usual] == []
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_few_cells_are_ignored(name):
     ignored = [

@@ -31,8 +31,12 @@ EARLY = {
     "alt in the call": ([code("plots.curves(x, axes, alt='Two waves.')")], "alt text"),
     "alt in a variable": ([code("alt = 'Two waves.'\nplots.curves(x)")], "alt text"),
     "a title": (
-        [text(QUESTION), code("plots.curves(x, axes, 'twice as high')")],
-        "'twice' of 'twice as high'",
+        [text(QUESTION), code("plots.curves(x, axes, 'waves, twice')")],
+        "'twice' of 'waves, twice'",
+    ),
+    "a title in a variable": (
+        [text(QUESTION), code("title = 'waves, twice'\nplots.curves(x, axes, title)")],
+        "'twice' of 'waves, twice'",
     ),
     "a title of a head": (
         [text(QUESTION), code("plots.attention_map(w, q, k, title=['it fades'])")],

@@ -69,9 +69,9 @@ def word_a_sentence(cells):
     cells[first(cells, "markdown", "## 2")]["source"][-1] += " And one word more."
 
 
-def lay_out_anew(cells):
-    cell = cells[first(cells, "code", "\nassert ")]
-    cell["source"] = "".join(cell["source"]).replace("\nassert ", "\nassert  ")
+def unfold(cells):
+    folded = [cell for cell in cells if cell["metadata"].get("jupyter")]
+    del folded[0]["metadata"]["jupyter"]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def lay_out_anew(cells):
     [
         (delete_text, "\n-text  "),
         (move_text, "\n+text  "),
-        (move_code, "\n+code  class Block("),
+        (move_code, "  class Block("),
         (delete_assert, "\n-      assert "),
         (weaken_assert, "\n+      assert True or "),
-        (word_a_sentence, ""),
-        (lay_out_anew, ""),
+        (word_a_sentence, "\n+text  "),
+        (unfold, "\n-fold  "),
     ],
 )
 def test_a_change_of_cells_is_noticed(house, change, notices):

@@ -110,6 +110,8 @@ def pytest_sessionfinish(session):
     ran = {path for path in ran if record_of(path.stem).exists()}
     if not ran or session.shouldstop or session.config.option.keyword:
         return
+    if not hasattr(session.config, "cache"):  # pytest -p no:cacheprovider
+        return
     known = session.config.cache.get(KEPT, {})
     for path in ran:
         known.pop(str(path.resolve()), None)

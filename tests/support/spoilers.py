@@ -56,7 +56,7 @@ def early_answers(name, source, above):
     known = set(words(above)) | set(words(without_titles(tree)))
     for title in titles(tree):
         for word in words(title):
-            if word not in known:
+            if word not in known and f"{word}s" not in known:
                 yield f"{name} tells the answer in a title: {word!r} of {title!r}"
 
 
@@ -71,9 +71,19 @@ def shows(statement):
 def titles(tree):
     """The titles of figures and views, where they are written out."""
     for node in title_nodes(tree):
+        if isinstance(node, ast.Name) and node.id == "title":
+            node = assigned(tree, node.id) or node
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 yield part.value
+
+
+def assigned(tree, name):
+    """What a variable is set to in this cell, or None."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return node.value
+    return None
 
 
 def title_nodes(tree):
@@ -86,7 +96,10 @@ def title_nodes(tree):
 
 
 def without_titles(tree):
-    hidden = {id(part) for node in title_nodes(tree) for part in ast.walk(node)}
+    nodes = list(title_nodes(tree))
+    if value := assigned(tree, "title"):
+        nodes.append(value)
+    hidden = {id(part) for node in nodes for part in ast.walk(node)}
     kept = [node for node in ast.walk(tree) if id(node) not in hidden]
     names = [node.id for node in kept if isinstance(node, ast.Name)]
     texts = [str(node.value) for node in kept if isinstance(node, ast.Constant)]
@@ -109,11 +122,10 @@ def printed_solutions(source, after):
     for cell in after:
         text = joined(cell["source"])
         if cell["cell_type"] == "markdown":
-            if exercise in PREDICTED and holds(
-                text.split("\n#")[0], PREDICTED[exercise]
-            ):
+            here, *rest = re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)
+            if exercise in PREDICTED and holds(here, PREDICTED[exercise]):
                 yield f"{cell['id']} tells the answer of {exercise}"
-            if re.search(r"^## ", text, re.MULTILINE):
+            if rest:  # a new section
                 return
             continue
         folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)

@@ -32,16 +32,21 @@ def complaint(name, before, now):
 
 
 def cells_text():
-    """Each notebook's cells in order, by kind and first words, with their asserts."""
+    """Each notebook's cells in order: kind, checksum, first words, then the asserts.
+
+    "fold" is a code cell whose source a reader has to unfold.
+    """
     lines = []
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         lines += ["", f"# {path.stem}"]
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
             source = joined(cell["source"])
             first = " ".join(source.split())[:FIRST].rstrip()
-            lines.append(
-                f"{'code' if cell['cell_type'] == 'code' else 'text'}  {first}"
-            )
+            kind = "code" if cell["cell_type"] == "code" else "text"
+            if cell["metadata"].get("jupyter", {}).get("source_hidden"):
+                kind = "fold"
+            mark = hashlib.sha256(source.encode()).hexdigest()[:6]
+            lines.append(f"{kind}  {mark}  {first}")
             if cell["cell_type"] == "code":
                 lines += [f"      {claim}" for claim in asserts(source)]
     return "\n".join(lines[1:]) + "\n"
@@ -55,13 +60,18 @@ def asserts(source):
 
 
 def files_text():
-    """Checksums of the drawings and of what the shipped models consist of."""
+    """Checksums of the drawings, the shipped models and the banks of exercises."""
     places = [ROOT / "images", ROOT / "course_utils" / "weights"]
     paths = [path for place in places for path in place.rglob("*") if path.is_file()]
+    paths += (ROOT / "notebooks" / "exercises").glob("*.py")
     lines = []
     for path in sorted(paths):
         content = path.read_bytes()
-        if path.suffix in (".svg", ".json"):  # text: a checkout may end lines otherwise
+        if path.suffix in (
+            ".svg",
+            ".json",
+            ".py",
+        ):  # text: a checkout may end lines otherwise
             content = content.replace(b"\r\n", b"\n")
         name = path.relative_to(ROOT).as_posix()
         lines.append(f"{hashlib.sha256(content).hexdigest()[:16]}  {name}")

@@ -143,3 +143,19 @@ def test_rms_norm_equals_pytorchs_and_swiglu_its_formula():
     gate = x @ layer.gate.weight.T
     expected = (gate * gate.sigmoid() * (x @ layer.up.weight.T)) @ layer.down.weight.T
     torch.testing.assert_close(layer(x), expected)
+
+
+def test_rms_norm_is_computed_in_float32_whatever_it_is_given():
+    torch.manual_seed(0)
+    x = (300 * torch.randn(4, 64)).bfloat16()
+    exact = F.rms_norm(x.double(), (64,), eps=1e-5)
+    assert torch.equal(RMSNorm(64).bfloat16()(x), exact.bfloat16())
+    rounded = x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + 1e-5)
+    assert not torch.equal(rounded, exact.bfloat16()), "the test could not fail"
+
+
+def test_dropout_of_the_feedforward_comes_before_its_last_layer():
+    """Behind it, half of the outputs would be zero."""
+    torch.manual_seed(0)
+    made = FeedForward(8, 64, dropout=0.5)(torch.randn(1, 500, 8))
+    assert (made == 0).double().mean() < 0.01
