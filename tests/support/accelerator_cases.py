@@ -354,15 +354,13 @@ CASES = {
     ),
     # --- looking, saving, text --------------------------------------------------------
     "strongest_links": "sorted(strongest_links(D(x[0])))",
-    "heatmap": "heatmap(D(x[0]), 'alt', signed=True)",
-    "attention_map": "attention_map(D(q[0]).softmax(-1), range(5), range(4), 'alt')",
-    "equation": (
-        "equation([('a', D(x[0]), 'query'), '=', ('b', D(x[1]), 'key')], 'alt')"
-    ),
-    "curves": "curves({'a': D(x[0, 0])}, 'alt', ('x', 'y'))",
-    "bars": "bars(words, {'a': D(x[0, :, 0])}, 'alt', ('x', 'y'))",
-    "histograms": "histograms({'a': D(x)}, 'alt', 'x', (-3, 3))",
-    "arrows": "arrows({'a': D(x[0, 0, :2])}, 'alt')",
+    "heatmap": "heatmap(D(x[0]), signed=True)",
+    "attention_map": "attention_map(D(q[0]).softmax(-1), range(5), range(4))",
+    "equation": ("equation([('a', D(x[0]), 'query'), '=', ('b', D(x[1]), 'key')])"),
+    "curves": "curves({'a': D(x[0, 0])}, ('x', 'y'))",
+    "bars": "bars(words, {'a': D(x[0, :, 0])}, ('x', 'y'))",
+    "histograms": "histograms({'a': D(x)}, 'x', (-3, 3))",
+    "arrows": "arrows({'a': D(x[0, 0, :2])})",
     "story_panel": "paged(attention_rows(D(x[0, :, :5]).abs()))",
     "show_attention": (
         "explorer.show_attention(recorded(D(llama), D(ids[:1])), words, title='T.')"
@@ -411,6 +409,7 @@ NEITHER = {
     "optimizers": ["learning_rate_at", "set_learning_rate"],
     "records": ["Record", "load_script", "load_record", "check_record", "make_record"],
     "plots": ["show"],
+    "descriptions": ["cell_alt", "drawn_words"],
     "story_page": ["save_page"],
     "evaluation": ["evaluating", "check_parts"],
     "loop": ["History"],
