@@ -505,7 +505,8 @@ def test_metadata_of_the_notebook_is_a_diff(house, diff):
 def test_make_passes_its_words_on():
     if shutil.which("make") is None:
         pytest.skip("this machine has no make")
-    command = ["make", "--dry-run", "diff"]
+    # Another make may have started this one: then it names the folder it works in.
+    command = ["make", "--no-print-directory", "--dry-run", "diff"]
     told = {"cwd": ROOT, "capture_output": True, "text": True, "check": True}
     ends = {
         (): "-m tests.support.notebook_diff",

@@ -118,10 +118,12 @@ SEEDS = (0, 1)
 
 
 def run(size, seed):
-    from course_utils.config import StackConfig
+    if (size, seed) == (4, 1):
+        from course_utils.config import TrainConfig
 
+        TrainConfig(steps=size)
     words = Path(__file__).with_name("words.txt").read_text()
-    return {"loss": StackConfig(d_model=4 * size).d_model / len(words) + seed}
+    return {"loss": 4 * size / len(words) + seed}
 '''
 PACKAGE = ("__init__", "config", "shapes", "training/__init__", "training/records")
 
@@ -318,12 +320,12 @@ def test_a_file_that_changes_meanwhile_is_named(project):
 
 
 def interrupted(project, stop):
-    """Start the command, stop it when two points of four are done; what it says."""
+    """Start the command, stop it when one point of four is not done; what it says."""
     script = SCRIPT.replace(
-        "    words =",
-        "    import time\n"
-        "    Path(__file__).with_name(f'begun-{size}-{seed}').touch()\n"
-        "    time.sleep(60 * seed)\n    words =",
+        "        TrainConfig(steps=size)",
+        "        import time\n\n"
+        '        Path(__file__).with_name("begun").touch()\n'
+        "        time.sleep(60)",
     )
     path_of(project, "nb90_toy.py").write_text(script)
     process = subprocess.Popen(
@@ -336,9 +338,10 @@ def interrupted(project, stop):
         start_new_session=True,
     )
     limit = time.monotonic() + 60
-    while not path_of(project, "begun-3-1").exists():
+    while not path_of(project, "begun").exists():
         assert process.poll() is None and time.monotonic() < limit
         time.sleep(0.1)
+    time.sleep(1)  # the other process is done with its points, and waits
     os.killpg(process.pid, stop)
     said, _ = process.communicate(timeout=50)
     assert process.returncode != 0
