@@ -656,13 +656,13 @@ def _matrices(
     cell = min(0.52 if alone else 0.3, (5.5 if alone else 1.5) / max(width, height))
     size = [max(1.6, cell * width + 0.4), max(1.6, cell * height + 1)]
     figure, drawn = _panels(len(panels), size)
-    limit = max(np.abs(panel.matrix).max() for panel in panels)
+    limit = max(np.abs(panel.matrix).max() for panel in panels) or 1.0
     for axis, panel in zip(drawn, panels, strict=True):
         image = axis.imshow(
             panel.matrix,
             cmap="RdBu_r" if signed else _WEIGHTS,
             vmin=-limit if signed else 0,
-            vmax=limit or 1,
+            vmax=limit,
             aspect="auto",
             interpolation="nearest",
         )

@@ -2,16 +2,14 @@
 
 import os
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import pytest
 import torch
 
-import course_utils.looking.plots
 from course_utils.looking.views import bertviz_offline, pieces
-from course_utils.looking.views import page as views_page
+from course_utils.looking.views.comparison import show_comparison
 from course_utils.looking.views.explorer import show_attention
 from course_utils.looking.views.neurons import show_neurons
 from course_utils.workshop import QUIET_LAB
@@ -39,6 +37,7 @@ from tests.support.every_view import (
     translation,
 )
 from tests.support.hostile import HOSTILE
+from tests.support.view_data import changes, kept, numbers, payload, strong_changes
 from tests.support.view_data import strong_weights as strong
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
@@ -48,20 +47,6 @@ SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 def chromium():
     with browser() as started:
         yield started
-
-
-@contextmanager
-def kept():
-    """What a notebook would store: a list of (data, metadata), filled meanwhile."""
-    outputs = []
-
-    def keep(data, metadata=None, raw=False):
-        outputs.append((data, metadata or {}))
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (views_page, bertviz_offline, course_utils.looking.plots):
-            patch.setattr(module, "display", keep)
-        yield outputs
 
 
 @pytest.fixture
@@ -196,8 +181,9 @@ def test_every_view_can_be_used_in_a_page(chromium, every, tmp_path, theme):
         assert use_all(page) == KINDS
         stops = {view_kind(v): walk_by_tab(page, v) for v in page.locator(OURS).all()}
         sliders = {"sampling": 3, "scale": 1, "rotation": 3, "query": 2}
-        assert stops == {"explorer": 7, "neurons": 4} | sliders
-        page.locator("summary").click()
+        assert stops == {"explorer": 7, "comparison": 9, "neurons": 4} | sliders
+        for summary in page.locator("summary").all():
+            summary.click()
         page.locator(".queries button").nth(2).focus()
         keep_views(page, f"page-{theme}")
         assert serious(page) == []
@@ -249,6 +235,8 @@ def test_hostile_tokens_are_text(chromium, shown, tmp_path):
     assert count >= 30
     weights = {"": torch.ones(count, count).tril().expand(1, 1, -1, -1) / count}
     show_attention(weights, HOSTILE, title=HOSTILE[1])
+    turned = weights[""].flip(-1)
+    show_comparison(weights, turned, HOSTILE, title=HOSTILE[1])
     show_neurons(decoder_pass(count), HOSTILE, title=HOSTILE[3])
     scores = torch.arange(float(pieces.NAMED), 0, -1)
     for first in (0, count // 2 - 5, count - pieces.NAMED):
@@ -265,6 +253,7 @@ def test_hostile_tokens_are_text(chromium, shown, tmp_path):
     with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
         for place in (".queries", ".keys"):
             assert same_texts(page.locator(f".explorer {place} bdi"), HOSTILE)
+            assert same_texts(page.locator(f".comparison {place} bdi"), HOSTILE)
         assert same_texts(page.locator(".neurons th bdi"), HOSTILE)
         named = page.locator(".pieces .bars").all()
         assert same_texts(named[1].locator("bdi"), HOSTILE[count // 2 - 5 :][:16])
@@ -280,7 +269,8 @@ def test_hostile_tokens_are_text(chromium, shown, tmp_path):
             button.hover()
         for select in page.locator("select").all():
             select.select_option(index=0)
-        page.locator("summary").click()
+        for summary in page.locator("summary").all():
+            summary.click()
         assert page.evaluate("document.hacked") is None
         assert page.locator(".title").first.text_content() == HOSTILE[1]
         inside = page.locator(f":is({OURS}, {BERTVIZ}) :is(img, script, b, style)")
@@ -296,6 +286,106 @@ def same_texts(places, tokens):
 
     texts = [plain(one) for one in places.all_text_contents()]
     return texts == [plain(shown_text(one)) for one in tokens]
+
+
+@pytest.fixture
+def compared(chromium, shown, tmp_path):
+    """A page with a comparison of the layers 1, and the page's data."""
+    before, after = translation(), translation(1)
+    show_comparison(before, after, SPANISH, ENGLISH, title="It learned.", layer=1)
+    data = payload(shown[0][0]["text/html"])
+    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+        page.locator(".comparison .title").wait_for()
+        yield page, data
+
+
+def plain(text):
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
+def test_a_comparison_says_what_changed(compared):
+    page, data = compared
+    cross = data["parts"][1]
+    assert cross["name"] == "cross"
+    levels = changes(cross)[1, 0]
+    grids = page.locator(".comparison .grid canvas")
+    assert grids.count() == 3, "before, after and their difference"
+    said = page.get_by_role("status")
+    for grid in grids.all():
+        box = grid.bounding_box()
+        for q, k in ((0, 0), (4, 6), (2, 5)):
+            x = box["x"] + (k + 0.5) * box["width"] / SOURCE
+            page.mouse.move(x, box["y"] + (q + 0.5) * box["height"] / TARGET)
+            text = plain(said.inner_text())
+            assert text.startswith(f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”: ")
+            change = text.split("change ")[1].replace("−", "-").replace("<0.01", "0")
+            assert float(change) == pytest.approx(float(levels[q, k]) / 240, abs=0.0075)
+    page.mouse.move(0, 0)
+    page.locator(".queries").get_by_role("button", name="roja").hover()
+    most = int(levels[3].abs().argmax())
+    sign = "+" if levels[3, most] > 0 else "−"
+    beginning = f"“roja” looks at “{ENGLISH[most].strip()}” {sign}"
+    assert plain(said.inner_text()).startswith(beginning)
+    assert page.locator("line").count() == int((levels[3] != 0).sum())
+
+
+PIXELS = """(canvas) => [...canvas.getContext("2d").getImageData(
+    0, 0, canvas.width, canvas.height).data]"""
+
+
+def test_the_colors_of_a_change_are_centered_on_0(compared):
+    page, data = compared
+    levels = changes(data["parts"][1])[1, 0].flatten().tolist()
+    drawn = page.locator(".comparison .grid canvas").last.evaluate(PIXELS)
+    for place, level in enumerate(levels):
+        red, _, blue, strength = drawn[4 * place : 4 * place + 4]
+        assert strength == pytest.approx(255 * (abs(level) / 240) ** 0.5, abs=1)
+        if strength > 20:
+            assert (red > blue) == (level > 0)
+    ramp = page.locator(".comparison .scale canvas").evaluate(PIXELS)
+    strengths = ramp[3::4]
+    assert len(strengths) == 201 and strengths[100] == 0
+    assert strengths == pytest.approx(strengths[::-1], abs=1)
+    assert ramp[2] > ramp[0] and ramp[-4] > ramp[-2], "blue for less, red for more"
+
+
+def test_a_comparison_takes_any_two_heads(compared):
+    page, data = compared
+    one = page.locator(".comparison")
+    part = data["parts"][1]
+    lines, selects = one.locator("line"), one.locator("select")
+    labels = [
+        plain(text).split("\n")[0] for text in one.locator("label").all_inner_texts()
+    ]
+    assert [text.split("0")[0].strip() for text in labels][1:] == [
+        "Layer before",
+        "Head before",
+        "Layer after",
+        "Head after",
+    ]
+    selects.nth(1).select_option("0")
+    selects.nth(4).select_option("1")
+    codes = payload_codes(part)
+    change = codes[1, 1, 1] - codes[0, 0, 0]
+    assert lines.count() == strong_changes(change)
+    pressed = one.locator(".overview button[aria-pressed=true]")
+    assert pressed.count() == 0, "they are no head of both"
+    one.get_by_role("button", name="layer 2, head 1").click()
+    assert lines.count() == strong_changes(changes(part)[2, 1])
+    assert [box.input_value() for box in selects.all()[1:]] == ["2", "1", "2", "1"]
+    assert pressed.count() == 1
+    one.locator("summary").click()
+    cells = one.locator("td").all_inner_texts()
+    size = changes(part)[2, 1].abs()
+    assert plain(cells[4]).lstrip("+−") == f"{int(size.max()) / 240:.2f}"
+    selects.first.select_option("0")
+    assert lines.count() == strong_changes(changes(data["parts"][0])[0, 0])
+
+
+def payload_codes(part):
+    """Levels of both recordings, "side layer h q k"."""
+    codes = numbers(part["map"]).reshape(2, *part["shape"])
+    return (codes - 1).clamp(min=0)
 
 
 def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
@@ -362,6 +452,30 @@ def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
         )
         assert took < 50 * patience, "milliseconds for one hover"
         keep_picture(page, "explorer-large")
+
+
+def test_a_large_comparison_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
+    patience = float(os.environ.get("COURSE_PATIENCE", "1"))
+    torch.manual_seed(0)
+    before = [random_weights(12, 128, 128) for _ in range(6)]
+    after = [random_weights(12, 128, 128) for _ in range(6)]
+    words = [f"token{i}" for i in range(128)]
+    show_comparison(before, after, words, title="Large.")
+    path = tmp_path / "page.html"
+    html = shown[0][0]["text/html"]
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{html}", encoding="utf-8")
+    began = time.perf_counter()
+    with watched(chromium, path.as_uri()) as page:
+        page.locator(".overview button").nth(71).wait_for()
+        assert time.perf_counter() - began < 2 * patience
+        took = page.evaluate(
+            """() => { const one = document.querySelectorAll(".queries button");
+            const began = performance.now();
+            for (let i = 0; i < 20; i++) one[i + 50].onpointerenter();
+            return (performance.now() - began) / 20; }"""
+        )
+        assert took < 50 * patience, "milliseconds for one hover"
+        keep_picture(page, "comparison-large")
 
 
 RUN = """from tests.support.every_view import show_every_kind

@@ -16,6 +16,7 @@ from torch import nn
 from course_utils.text import bpe
 from course_utils import pretrained
 from course_utils.attention import *
+from course_utils.looking.attentions import *
 from course_utils.blocks import *
 from course_utils.training.checkpoints import *
 from course_utils.config import *
@@ -44,7 +45,8 @@ from course_utils.norms import *
 from course_utils.training.losses import *
 from course_utils.training.evaluation import *
 from course_utils.training.loop import *
-from course_utils.looking.views import bertviz_offline, explorer, neurons, page, pieces
+from course_utils.looking.views import bertviz_offline, comparison, explorer
+from course_utils.looking.views import neurons, page, pieces
 
 for module in (plots, page):
     module.display = lambda *_, **__: None
@@ -362,8 +364,15 @@ CASES = {
     "histograms": "histograms({'a': D(x)}, 'x', (-3, 3))",
     "arrows": "arrows({'a': D(x[0, 0, :2])})",
     "story_panel": "paged(attention_rows(D(x[0, :, :5]).abs()))",
+    "layer_weights": "layer_weights(recorded(D(llama), D(ids[:1])))",
+    "layer_weights, a tensor": "layer_weights(D(q).softmax(-1)[:1])",
     "show_attention": (
         "explorer.show_attention(recorded(D(llama), D(ids[:1])), words, title='T.')"
+    ),
+    "show_map": "explorer.show_map(D(q).softmax(-1)[:1], words, words[:4], title='T.')",
+    "show_comparison": (
+        "comparison.show_comparison(D(q).softmax(-1)[:1], D(q).softmax(-1)[1:], words, "
+        "words[:4], title='T.')"
     ),
     "show_bertviz": (
         "bertviz_offline.show_bertviz(recorded(D(llama), D(ids[:1])), words, "
@@ -384,6 +393,8 @@ CASES = {
 }
 # Results that come back to the CPU: what is saved, and batches for any device.
 ON_CPU = {
+    "layer_weights",
+    "layer_weights, a tensor",
     "export_llama",
     "save",
     "packed_batches",
@@ -410,6 +421,7 @@ NEITHER = {
     "records": ["Record", "load_script", "load_record", "check_record", "make_record"],
     "plots": ["show"],
     "descriptions": ["cell_alt", "drawn_words"],
+    "token_texts": ["token_texts"],
     "story_page": ["save_page"],
     "evaluation": ["evaluating", "check_parts"],
     "loop": ["History"],

@@ -5,7 +5,7 @@ Knows the views. Knows nothing of where a page comes from.
 
 import pytest
 
-from tests.support.view_data import decoded, payload, strong
+from tests.support.view_data import changes, decoded, payload, strong, strong_changes
 
 OURS, BERTVIZ = ".course-view", "div[id^=bertviz-]"
 CONTROLS = "select, input, summary, button, [tabindex='0']"
@@ -37,7 +37,11 @@ def nudge(page, control):
 
 def view_kind(view):
     data = data_of(view)
-    return data.get("piece") or ("explorer" if "parts" in data else "neurons")
+    if "piece" in data:
+        return data["piece"]
+    if "parts" not in data:
+        return "neurons"
+    return "comparison" if "names" in data else "explorer"
 
 
 def data_of(view):
@@ -77,6 +81,39 @@ def use_explorer(page, view):
     small.first.focus()
     page.keyboard.press("Enter")
     assert lines.count() == strong(codes[0, 0])
+    assert small.first.get_attribute("aria-pressed") == "true"
+
+
+def use_comparison(page, view):
+    data = data_of(view)
+    now, (layer, head), after = data["at"]
+    assert after == [layer, head], "the same head of both"
+    part = data["parts"][now]
+    levels = changes(part)
+    lines, said = view.locator("line"), view.get_by_role("status")
+    assert lines.count() == strong_changes(levels[layer, head])
+    more = int((levels[layer, head] >= 10).sum())
+    assert view.locator("line.more").count() == more
+    view.locator(".queries button").last.hover()
+    assert lines.count() == int((levels[layer, head, -1] != 0).sum())
+    assert "looks at" in said.inner_text()
+    view.locator(".title").hover()
+    assert lines.count() == strong_changes(levels[layer, head])
+    view.locator(".queries button").first.focus()
+    page.keyboard.press("ArrowDown")
+    row = min(1, len(levels[0, 0]) - 1)
+    assert lines.count() == int((levels[layer, head, row] != 0).sum())
+    page.keyboard.press("Escape")
+    assert lines.count() == strong_changes(levels[layer, head])
+    before = lines.count(), view.locator("table").inner_html()
+    nudge(page, view.locator("select").last)
+    if len(levels[0]) > 1:
+        assert (lines.count(), view.locator("table").inner_html()) != before
+    small = view.locator(".overview button")
+    assert small.count() == len(levels) * len(levels[0])
+    small.first.focus()
+    page.keyboard.press("Enter")
+    assert lines.count() == strong_changes(levels[0, 0])
     assert small.first.get_attribute("aria-pressed") == "true"
 
 
@@ -122,7 +159,11 @@ def use_bertviz(page, view):
 
 
 PIECES = ("sampling", "scale", "rotation", "query")
-USES = {"explorer": use_explorer, "neurons": use_neurons}
+USES = {
+    "explorer": use_explorer,
+    "comparison": use_comparison,
+    "neurons": use_neurons,
+}
 USES |= dict.fromkeys(PIECES, use_piece)
 
 

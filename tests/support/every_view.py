@@ -6,6 +6,7 @@ from course_utils.config import DecoderConfig, StackConfig
 from course_utils.looking.recording import record
 from course_utils.looking.views import pieces
 from course_utils.looking.views.bertviz_offline import show_bertviz
+from course_utils.looking.views.comparison import show_comparison
 from course_utils.looking.views.explorer import show_attention
 from course_utils.looking.views.neurons import show_neurons
 from course_utils.models import DecoderLM
@@ -15,6 +16,7 @@ SPANISH = ["<bos>", "la", " casa", " roja", "."]
 ENGLISH = ["the", " red", " house", " is", " here", ".", "<eos>"]
 KINDS = {
     "explorer": 1,
+    "comparison": 1,
     "neurons": 1,
     "sampling": 1,
     "scale": 1,
@@ -32,9 +34,9 @@ def random_weights(heads, queries, keys):
     return scores.softmax(-1)
 
 
-def translation():
+def translation(seed=0):
     """Weights of a decoder that looks at an encoder's text."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     weights = {}
     for layer in range(LAYERS):
         crossed = random_weights(HEADS, TARGET, SOURCE)
@@ -62,6 +64,8 @@ def show_every_kind(title="Random heads."):
     """Each view once; the four pieces are views too."""
     weights = translation()
     show_attention(weights, SPANISH, ENGLISH, title=title, layer=1)
+    after = translation(1)
+    show_comparison(weights, after, SPANISH, ENGLISH, title="It learned.", layer=1)
     show_neurons(decoder_pass(TARGET), SPANISH, title="A sum of products.")
     scores = torch.linspace(3, -3, 50, dtype=torch.float64)
     pieces.show_sampling(scores, [f"word{i}" for i in range(50)], title="One leads.")

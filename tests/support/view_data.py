@@ -4,12 +4,30 @@ import base64
 import json
 import re
 import zlib
+from contextlib import contextmanager
 
+import pytest
 import torch
 
+import course_utils.looking.plots
+from course_utils.looking.views import bertviz_offline, page
 from course_utils.looking.views.page import weight_codes
 
 FAINT = 0.04 * 240  # the explorer draws weaker links only of a chosen token
+
+
+@contextmanager
+def kept():
+    """What a notebook would store: a list of (data, metadata), filled meanwhile."""
+    outputs = []
+
+    def keep(data, metadata=None, raw=False):
+        outputs.append((data, metadata or {}))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (page, bertviz_offline, course_utils.looking.plots):
+            patch.setattr(module, "display", keep)
+        yield outputs
 
 
 def payload(html):
@@ -28,6 +46,13 @@ def decoded(part):
     return codes, (codes - 1).clamp(min=0).double() / 240
 
 
+def changes(part):
+    """Levels of a comparison's part, "layer h q k", from -240 to 240."""
+    codes = numbers(part["map"]).reshape(2, *part["shape"])
+    before, after = (codes - 1).clamp(min=0)
+    return after - before
+
+
 def strong(codes):
     """Links drawn before a token is chosen: weights that round to 0.04 and more."""
     return int((codes - 1 >= FAINT).sum())
@@ -35,3 +60,8 @@ def strong(codes):
 
 def strong_weights(weights):
     return strong(weight_codes(weights))
+
+
+def strong_changes(levels):
+    """Changes drawn before a token is chosen."""
+    return int((levels.abs() >= FAINT).sum())

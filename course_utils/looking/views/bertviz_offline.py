@@ -6,7 +6,6 @@ where they are installed when a view is shown. Knows nothing of models.
 
 import json
 import re
-from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -16,7 +15,7 @@ from typing import Any
 import bertviz
 from IPython.display import display
 
-from course_utils.looking.views.maps import Maps
+from course_utils.looking.views.maps import Maps, check_total
 from course_utils.looking.views.page import HINT
 from course_utils.shapes import check_choice, check_type
 
@@ -35,8 +34,8 @@ _PARTS = re.compile(  # a tag that loads require.js, a body, a script that asks 
 
 def show_bertviz(
     recording: Any,
-    tokens: Iterable[str],
-    source: Iterable[str] | None = None,
+    tokens: Any,
+    source: Any = None,
     *,
     title: str,
     view: str = "head",
@@ -44,17 +43,19 @@ def show_bertviz(
     """Show bertviz's head view or model view, and a picture of one map.
 
     Arguments and errors as in `explorer.show_attention`; view: "head" or "model".
-    The weights of a `transformers` model with an encoder go in under "encoder.{i}",
-    "decoder.{i}" and "cross.{i}".
+    In one view of bertviz all kinds of attention have the same number of layers and of
+    heads. Kinds that differ get views of their own.
 
     Source: Vig 2019, "A Multiscale Visualization of Attention".
     """
     check_choice("view", view, tuple(VIEWS))
     maps = Maps(recording, tokens, source, title)
+    check_total(maps)
     maps.choose("", 0, 0)
-    html = VIEWS[view](**_arguments(maps), html_action="return").data
-    html = offline(html, maps.sentence)
-    display({"text/html": html, "text/plain": f"{maps.sentence} {HINT}"}, raw=True)
+    for parts in _alike(maps):
+        html = VIEWS[view](**_arguments(maps, parts), html_action="return").data
+        html = offline(html, maps.sentence)
+        display({"text/html": html, "text/plain": f"{maps.sentence} {HINT}"}, raw=True)
     maps.show_picture()
 
 
@@ -92,16 +93,62 @@ def offline(html: str, sentence: str) -> str:
     )
 
 
-def _arguments(maps: Maps) -> dict[str, Any]:
+def _alike(maps: Maps) -> list[list[str]]:
+    """The parts in groups that bertviz can draw as one view.
+
+    The parts of a view have the same number of layers and of heads, and there are
+    several only where there is an encoder.
+    """
+    groups: dict[tuple, list[str]] = {}
+    for part, layers in maps.parts.items():
+        heads = len(next(iter(layers.values())))
+        alone = maps.source is None or _is_behind_cache(maps, part)
+        group = (part,) if alone else (len(layers), heads)
+        groups.setdefault(group, []).append(part)
+    return list(groups.values())
+
+
+def _is_behind_cache(maps: Maps, part: str) -> bool:
+    """Whether a text looks at itself with fewer queries than keys."""
+    queries, keys = maps.sides[part]
+    return queries != keys and maps.kinds[part] != "cross"
+
+
+def _arguments(maps: Maps, parts: list[str]) -> dict[str, Any]:
     """The arguments of bertviz's views, with weights rounded to four decimals.
 
     So they are the same on every processor.
     """
-    weights = {
-        name: [layer[None].round(decimals=4) for layer in part.values()]
-        for name, part in maps.parts.items()
-    }
-    if "self" in weights:
-        return {"attention": weights["self"], "tokens": maps.tokens}
-    named = {f"{name}_attention": part for name, part in weights.items()}
+    numbers = _layer_numbers(maps, parts)
+    weights: dict[str, Any] = {}
+    for part in parts:
+        layers = [layer[None].round(decimals=4) for layer in maps.parts[part].values()]
+        if numbers is not None:  # bertviz looks these layers up, and the first heads
+            layers = {0: layers[0], **dict(zip(numbers, layers, strict=True))}
+        weights[maps.kinds[part]] = layers
+    named = {} if numbers is None else {"include_layers": numbers}
+    if _is_behind_cache(maps, parts[0]):
+        queries, keys = (maps.texts[side] for side in maps.sides[parts[0]])
+        (named["cross_attention"],) = weights.values()
+        return {**named, "encoder_tokens": keys, "decoder_tokens": queries}
+    if maps.source is None:
+        (named["attention"],) = weights.values()
+        return {**named, "tokens": maps.tokens}
+    named |= {f"{kind}_attention": layers for kind, layers in weights.items()}
     return {**named, "encoder_tokens": maps.source, "decoder_tokens": maps.tokens}
+
+
+def _layer_numbers(maps: Maps, parts: list[str]) -> list[int] | None:
+    """The numbers of the layers, if these are not 0, 1, … anyway and the same for all.
+
+    A label of two numbers, "1.0", is none; bertviz then counts the layers from 0.
+    """
+    labels = [list(maps.parts[part]) for part in parts]
+    if any(other != labels[0] for other in labels):
+        return None
+    if not all(label.isdecimal() for label in labels[0]):
+        return None
+    numbers = [int(label) for label in labels[0]]
+    if len(set(numbers)) < len(numbers) or numbers == list(range(len(numbers))):
+        return None
+    return numbers

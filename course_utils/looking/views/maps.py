@@ -1,48 +1,65 @@
 """Every attention map of one forward pass, with the right tokens on its axes.
 
 Knows how attention layers are named and what they look at. Knows nothing of models:
-a recording is handed in. Knows nothing of pages.
+the weights are handed in. Knows nothing of pages.
 """
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from course_utils.looking.attentions import layer_weights
 from course_utils.looking.plots import attention_map
-from course_utils.looking.views.page import short, texts, weight_codes
-from course_utils.shapes import check_choice, check_index, check_text, check_type, shown
+from course_utils.looking.token_texts import token_texts
+from course_utils.looking.views.page import short, weight_codes
+from course_utils.shapes import check_choice, check_index, check_text
 
 MOST_TOKENS = 160
 MOST_WEIGHTS = 2_400_000  # 12 layers of 12 heads over 128 tokens
 NUMBER = re.compile("[0-9]+")
+NAMES = ("recording", "tokens", "source")
 
 
 class Maps:
-    """parts: {part: {layer label: weights "h q k"}}; sides: {part: (queries, keys)}.
+    """parts: {part: {layer label: weights "h q k"}}, the layers of a part of one shape;
+    kinds: {part: kind}; texts: lists of tokens; sides: {part: (queries, keys)}, places
+    in `texts`.
 
-    A part is "encoder", "decoder", "cross", or "self" where there is one text only. The
-    label of a layer is the number in which its name differs from the others of its
-    part, or several such numbers: "1.0" of "stage1.blocks.0".
+    A kind is "encoder", "decoder", "cross", or "self" where there is one text only. It
+    names its part, unless its layers differ in their number of heads: "self, 4 heads".
+    The label of a layer is the number in which its name differs from the others of its
+    kind, or several such numbers: "1.0" of "stage1.blocks.0".
     """
 
     def __init__(
         self,
         recording: Any,
-        tokens: Iterable[str],
-        source: Iterable[str] | None,
+        tokens: Any,
+        source: Any,
         title: str,
+        names: tuple[str, str, str] = NAMES,
     ):
-        """Arguments and errors as in `explorer.show_attention`."""
-        self.tokens = texts(tokens, "tokens")
-        self.source = None if source is None else texts(source, "source")
+        """Arguments and errors as in `explorer.show_attention`.
+
+        names: what recording, tokens and source are called in messages.
+        """
+        self.names = names
+        self.tokens = token_texts(tokens, names[1])
+        self.source = None if source is None else token_texts(source, names[2])
         check_text(title=title)
         self.title = title
-        self.parts = _gather(weights_of(recording), self.source is not None)
-        self.sides = {name: self._sides(name) for name in self.parts}
+        self.kinds, self.parts = attention_parts(
+            recording, self.source is not None, names[0]
+        )
+        if self.source is None and "cross" in self.kinds.values():
+            raise ValueError(
+                f"{names[2]} must be the tokens that cross attention looks at, got None"
+            )
+        self.texts = [self.tokens, self.source or []]
+        self.sides = {part: self._sides(part) for part in self.parts}
         self._check_sizes()
 
     def choose(self, part: str, layer: int, head: int) -> None:
@@ -56,13 +73,15 @@ class Maps:
         check_index(len(layers[label]), "heads", head=head)
         self.at = [list(self.parts).index(part), int(layer), int(head)]
         self.chosen = layers[label][head]
-        self.labels = [[short(token) for token in side] for side in self.sides[part]]
-        self.place = f"{part} attention, layer {label}, head {head}"
+        self.labels = [
+            [short(token) for token in self.texts[side]] for side in self.sides[part]
+        ]
+        self.place = f"{self.kinds[part]} attention, layer {label}, head {head}"
         self.sentence = f"{self.title} {self._strongest()} ({self.place})."
 
     def show_picture(self) -> None:
         """Show the chosen map as a PNG; of long texts only some tokens are labeled."""
-        queries, keys = (_thinned(side) for side in self.labels)
+        queries, keys = (thinned(side) for side in self.labels)
         mask = self.chosen > 0
         attention_map(
             self.chosen, queries, keys, self.place, mask=mask, alt=self.sentence
@@ -80,105 +99,122 @@ class Maps:
             f"“{self.labels[1][k]}”, weight {weight:.2f}"
         )
 
-    def _sides(self, name: str) -> tuple[list[str], list[str]]:
-        second = self.tokens if self.source is None else self.source
-        return (
-            second if name == "encoder" else self.tokens,
-            second if name in ("encoder", "cross") else self.tokens,
-        )
+    def _sides(self, part: str) -> tuple[int, int]:
+        """Which of the texts queries and keys are, as places in `texts`."""
+        second = 0 if self.source is None else 1
+        kind = self.kinds[part]
+        queries = second if kind == "encoder" else 0
+        keys = second if kind in ("encoder", "cross") else 0
+        layers = list(self.parts[part].values())
+        count = layers[0].shape[1]
+        text = self.texts[keys]
+        # A cache holds the keys of earlier steps: the queries are the last tokens.
+        behind_cache = kind != "cross" and count < layers[0].shape[2] == len(text)
+        if behind_cache and not any(_looks_ahead(layer) for layer in layers):
+            self.texts.append(text[-count:])
+            queries = len(self.texts) - 1
+        return queries, keys
 
     def _check_sizes(self) -> None:
-        total = 0
-        for name, layers in self.parts.items():
+        for part, layers in self.parts.items():
             _, *expected = next(iter(layers.values())).shape
-            given = [len(side) for side in self.sides[name]]
+            given = [len(self.texts[side]) for side in self.sides[part]]
             if expected != given:
                 raise ValueError(
-                    f"tokens and source must fit the weights: {name} attention has "
-                    f"{expected[0]} queries and {expected[1]} keys, got {given[0]} and "
-                    f"{given[1]} tokens"
+                    f"{self.names[1]} and {self.names[2]} must fit the weights: "
+                    f"{self.kinds[part]} attention has {expected[0]} queries and "
+                    f"{expected[1]} keys, got {given[0]} and {given[1]} tokens"
                 )
             if max(expected) > MOST_TOKENS:
                 raise ValueError(
                     f"a view shows up to {MOST_TOKENS} tokens, got {max(expected)}: "
                     "shorten the text"
                 )
+
+
+def check_total(*recordings: Maps) -> None:
+    """Raise ValueError for more weights than a page can hold."""
+    total = 0
+    for maps in recordings:
+        for layers in maps.parts.values():
             total += sum(layer.numel() for layer in layers.values())
-        if total > MOST_WEIGHTS:
-            raise ValueError(
-                f"a view shows up to {MOST_WEIGHTS:,} weights, got {total:,}: shorten "
-                "the text, or hand in fewer layers as {name: weights}"
-            )
-
-
-def weights_of(recording: Any) -> dict[str, Tensor]:
-    """The attention weights "1 h q k" by name, on the CPU and in float64.
-
-    Raises TypeError for anything but a recording or {name: weights}, ValueError where
-    there are none, or for weights of several texts or outside 0 to 1.
-    """
-    held = recording
-    if callable(getattr(recording, "weights", None)):
-        held = recording.weights()
-    if isinstance(held, tuple | list):
-        raise TypeError(
-            "recording must be what `record` gave or a dict {name: weights}, got a "
-            f"{type(held).__name__}; hand in {{f'layer.{{i}}': weights for i, weights "
-            "in enumerate(attentions)}"
-        )
-    if not isinstance(held, Mapping):
-        raise TypeError(
-            "recording must be what `record` gave or a dict {name: weights}, got "
-            f"{shown(held)}"
-        )
-    if not held:
+    if total > MOST_WEIGHTS:
         raise ValueError(
-            "recording holds no attention weights: run the model inside `with "
-            "record(model)`; a model of transformers gives its weights as "
-            "outputs.attentions (output_attentions=True, attn_implementation='eager')"
+            f"a view shows up to {MOST_WEIGHTS:,} weights, got {total:,}: shorten "
+            "the text, or hand in fewer layers as {name: weights}"
         )
-    return {name: _checked(name, weights) for name, weights in held.items()}
 
 
-def _checked(name: Any, weights: Any) -> Tensor:
-    if not isinstance(name, str):
-        raise TypeError(f"recording: a layer name must be a str, got {shown(name)}")
-    if isinstance(weights, np.ndarray):
-        weights = torch.tensor(weights)
-    what = f"recording: the weights of {name!r}"
-    check_type(Tensor, **{what: weights})
-    if weights.ndim != 4 or len(weights) != 1 or 0 in weights.shape:
-        raise ValueError(
-            f"{what} must be of one text, (1, head, query, key), got "
-            f"{tuple(weights.shape)}; record one text at a time"
-        )
-    weights = weights.detach().cpu().double()
-    weight_codes(weights, what)
-    return weights
-
-
-def _gather(weights: dict[str, Tensor], crossed: bool) -> dict[str, dict[str, Tensor]]:
-    """Layers by part, both in the order in which the model ran them.
+def attention_parts(
+    recording: Any, crossed: bool, name: str = "recording"
+) -> tuple[dict[str, str], dict[str, dict[str, Tensor]]]:
+    """`kinds` and `parts` of `Maps`, in the order in which the model ran them.
 
     crossed: is there a second text? It tells what a lone attention layer looks at.
+    Raises as `layer_weights`, and ValueError for layers that do not fit together.
     """
-    names: dict[str, list[str]] = {}
-    for name in weights:
-        names.setdefault(NUMBER.sub("#", name), []).append(name)
-    parts = {}
-    for stem, members in names.items():
-        layers = [weights[name][0] for name in members]
-        if len({tuple(layer.shape) for layer in layers}) > 1:
+    weights = layer_weights(recording, name)
+    stems: dict[str, list[str]] = {}
+    for layer in weights:
+        stems.setdefault(NUMBER.sub("#", layer), []).append(layer)
+    kinds: dict[str, str] = {}
+    parts: dict[str, dict[str, Tensor]] = {}
+    for stem, members in stems.items():
+        kind = _kind(stem, len(stems) == 1, crossed)
+        if kind in kinds.values():
             raise ValueError(
-                f"recording: the layers {stem!r} differ in shape; show them one by one"
-            )
-        part = _part_name(stem, len(names) == 1, crossed)
-        if part in parts:
-            raise ValueError(
-                f"recording: {' and '.join(names)} cannot share a view; hand in one of "
+                f"{name}: {' and '.join(stems)} cannot share a view; hand in one of "
                 "them as {name: weights}"
             )
-        parts[part] = dict(zip(_layer_labels(members), layers, strict=True))
+        layers = [weights[member] for member in members]
+        layers = _same_keys(layers, kind, f"{name}: the layers {stem!r}")
+        labelled = dict(zip(_layer_labels(members), layers, strict=True))
+        for part, same in _by_heads(kind, labelled).items():
+            kinds[part] = kind
+            parts[part] = same
+    return kinds, parts
+
+
+def thinned(words: list[str]) -> list[str]:
+    """At most some 40 of the words, evenly spaced; the others become empty."""
+    step = 1 + len(words) // 40
+    return [word if place % step == 0 else "" for place, word in enumerate(words)]
+
+
+def _same_keys(layers: list[Tensor], kind: str, what: str) -> list[Tensor]:
+    """The layers with as many keys each: a key that a window dropped has weight 0.
+
+    A cache drops the oldest keys of a layer with a window, so that it has the last.
+    """
+    sizes = sorted({tuple(layer.shape[1:]) for layer in layers})
+    if len(sizes) == 1:
+        return layers
+    as_many_queries = len({queries for queries, _ in sizes}) == 1
+    windows = kind != "cross" and not any(_looks_ahead(layer) for layer in layers)
+    if not (as_many_queries and windows):
+        raise ValueError(
+            f"{what} differ in shape, (query, key) is {sizes[0]} and {sizes[-1]}, and "
+            "not because a window dropped the oldest keys; show them one by one"
+        )
+    most = max(keys for _, keys in sizes)
+    return [F.pad(layer, (most - layer.shape[2], 0)) for layer in layers]
+
+
+def _looks_ahead(layer: Tensor) -> bool:
+    """Whether a query has weight on a later key, if the last of both are the same."""
+    _, queries, keys = layer.shape
+    return bool(layer.triu(keys - queries + 1).any())
+
+
+def _by_heads(kind: str, layers: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """The layers in parts with one number of heads each."""
+    counts = {len(layer) for layer in layers.values()}
+    if len(counts) == 1:
+        return {kind: layers}
+    parts: dict[str, dict[str, Tensor]] = {}
+    for label, layer in layers.items():
+        heads = "1 head" if len(layer) == 1 else f"{len(layer)} heads"
+        parts.setdefault(f"{kind}, {heads}", {})[label] = layer
     return parts
 
 
@@ -191,15 +227,13 @@ def _layer_labels(names: list[str]) -> list[str]:
     return [found[-1] if found else "0" for found in numbers]  # a single layer
 
 
-def _part_name(name: str, alone: bool, crossed: bool) -> str:
-    if "cross" in name or (alone and crossed and "encoder" not in name):
+def _kind(name: str, alone: bool, crossed: bool) -> str:
+    if "cross" in name or "EncDecAttention" in name:  # the second is T5's name
+        return "cross"
+    if "decoder" in name and "encoder_attn" in name:  # BART's
         return "cross"
     if "encoder" in name:
         return "encoder"
-    return "decoder" if crossed else "self"
-
-
-def _thinned(words: list[str]) -> list[str]:
-    """At most some 40 of the words, evenly spaced; the others become empty."""
-    step = 1 + len(words) // 40
-    return [word if place % step == 0 else "" for place, word in enumerate(words)]
+    if crossed:
+        return "cross" if alone else "decoder"
+    return "self"

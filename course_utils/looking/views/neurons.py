@@ -4,13 +4,13 @@ Knows the named points of the attention layers that a recording holds. Knows not
 of models.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from course_utils.looking.views.maps import Maps
+from course_utils.looking.views.maps import Maps, attention_parts, check_total
 from course_utils.looking.views.page import HINT, compressed, show_view, weight_codes
 from course_utils.shapes import check_integer
 
@@ -19,7 +19,7 @@ MOST_NUMBERS = 200_000
 
 def show_neurons(
     recording: Any,
-    tokens: Iterable[str],
+    tokens: Any,
     *,
     title: str,
     layer: int = 0,
@@ -29,9 +29,9 @@ def show_neurons(
     """Show how each score of self-attention is computed, and a picture of the map.
 
     recording: what `recording.record` gave for a model with one kind of attention.
-    layer, head and query (-1: the last token) are shown first. Queries and keys are
-    those that were multiplied: after the rotary positions, with keys repeated for each
-    head.
+    tokens: as in `explorer.show_attention`. layer, head and query (-1: the last token)
+    are shown first. Queries and keys are those that were multiplied: after the rotary
+    positions, with keys repeated for each head.
 
     Raises TypeError and ValueError as `explorer.show_attention`, and ValueError for
     weights without the queries and keys behind them, more than one kind of attention,
@@ -39,10 +39,12 @@ def show_neurons(
 
     Source: Vig 2019, section 2.3.
     """
-    maps = Maps(recording, tokens, None, title)
-    if list(maps.parts) != ["self"]:
-        held = ", ".join(maps.parts)
+    _, parts = attention_parts(recording, crossed=False)
+    if list(parts) != ["self"]:
+        held = ", ".join(parts)
         raise ValueError(f"recording must hold self-attention alone, got {held}")
+    maps = Maps(recording, tokens, None, title)
+    check_total(maps)
     maps.choose("self", layer, head)
     count = len(maps.tokens)
     check_integer(-count, query=query)

@@ -7,7 +7,6 @@ import json
 import re
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -17,10 +16,10 @@ import numpy as np
 import torch
 from IPython.display import display
 
-from course_utils.shapes import check_choice, check_integer, check_type, shown
+from course_utils.shapes import check_choice, check_integer, check_type
 
 LEVELS = 240  # a number with many divisors, so that 1/2, 1/3, 1/4, … are exact levels
-VIEWS = ("explorer", "neurons", "pieces")
+VIEWS = ("explorer", "comparison", "neurons", "pieces")
 HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8
 _COMPRESSED = re.compile(r'"(map|queries|keys|weights)":"([A-Za-z0-9+/]+=*)"')
@@ -79,16 +78,6 @@ def short(token: str, length: int = 14) -> str:
     text = "".join(c if c.isprintable() else " " for c in token[: 4 * length])
     text = " ".join(text.split()) or "␣"
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def texts(tokens: Iterable[str], name: str) -> list[str]:
-    """The tokens as a list. Raises TypeError unless they are a list of strings."""
-    if isinstance(tokens, str) or not isinstance(tokens, Iterable):
-        raise TypeError(f"{name} must be a list of strings, got {shown(tokens)}")
-    tokens = list(tokens)
-    for place, token in enumerate(tokens):
-        check_type(str, **{f"{name}[{place}]": token})
-    return tokens
 
 
 def show_view(name: str, data: dict[str, Any], sentence: str) -> None:

@@ -12,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_utils.looking.plots import arrows, bars, curves
-from course_utils.looking.views.page import short, show_view, texts
+from course_utils.looking.token_texts import token_texts
+from course_utils.looking.views.page import short, show_view
 from course_utils.positions import sinusoidal_positions
 from course_utils.shapes import (
     check_divisible,
@@ -37,7 +38,7 @@ def show_sampling(
     Raises TypeError or ValueError for scores that are not one finite number per token.
     """
     check_text(title=title)
-    tokens = texts(tokens, "tokens")
+    tokens = token_texts(tokens)
     check_tensor("scores", scores, ("vocabulary",))
     if len(scores) != len(tokens):
         raise ValueError(
@@ -111,7 +112,7 @@ def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     check_type(Mapping, keys=keys)
     if not keys:
         raise ValueError("keys must hold at least one key, got none")
-    names = texts(keys, "keys")
+    names = token_texts(list(keys), "keys")
     places = [_place(name, point) for name, point in keys.items()]
     labels = _labels(names)
     alt = f"{title} The keys are {', '.join(labels)}; the query points up to the right."

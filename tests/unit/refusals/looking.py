@@ -21,7 +21,8 @@ from course_utils.looking.recording import Recording, record
 from course_utils.text.tokenizer import train_words
 from course_utils.looking.views import bertviz_offline, page, pieces
 from course_utils.looking.views.bertviz_offline import show_bertviz
-from course_utils.looking.views.explorer import show_attention
+from course_utils.looking.views.comparison import show_comparison
+from course_utils.looking.views.explorer import show_attention, show_map
 from course_utils.looking.views.neurons import show_neurons
 pl.display = page.display = bertviz_offline.display = lambda *a, **k: None
 nan, inf = math.nan, math.inf
@@ -43,6 +44,13 @@ ex.export_llama(llama, D / "hf", tok)
 pr.save(llama, tok, D / "own")
 with torch.no_grad(), record(llama) as seen:
     llama(torch.ones(1, 2, dtype=torch.int64))
+linear = nn.Linear(2, 2)
+with record(linear) as bare:
+    linear(eye)
+
+class Batch:
+    def __init__(self, encodings):
+        self.encodings = encodings
 
 def ran_with(changes):
     with intervene(llama, changes):
@@ -312,17 +320,51 @@ CALLS = {
     "sp.save_page(D / 'a.html', 't', None)": "TypeError panel str None",
     "sp.save_page(3, 't', '')": "TypeError path str Path 3",
     # views: attention
-    "show_attention(None, words, title='t')": "TypeError recording record None",
-    "show_attention((eye,), words, title='t')": "TypeError recording tuple layer.{i}",
-    "show_attention([eye], words, title='t')": "TypeError recording list layer.{i}",
-    "show_attention(eye, words, title='t')": "TypeError recording record tensor",
+    "show_attention(3, words, title='t')": "TypeError recording record 3 (int)",
+    "show_attention('ab', words, title='t')": "TypeError recording record 'ab'",
+    "show_attention(None, words, title='t')": (
+        'ValueError recording attn_implementation="eager" output_attentions=True'
+    ),
+    "show_attention((), words, title='t')": (
+        'ValueError recording attn_implementation="eager" output_attentions=True'
+    ),
+    "show_attention((None, None), words, title='t')": (
+        'ValueError recording attn_implementation="eager" output_attentions=True'
+    ),
+    "show_attention((eye,), words, title='t')": "ValueError 'layer.0' (2, 2)",
+    "show_attention([eye], words, title='t')": "ValueError 'layer.0' (2, 2)",
+    "show_attention(eye, words, title='t')": "ValueError 'layer.0' (2, 2)",
+    "show_attention([[eye]], words, title='t')": (
+        "ValueError recording step generate outputs.sequences"
+    ),
+    "show_attention([['a']], words, title='t')": "TypeError 'layer.0' Tensor list",
     "show_attention({}, words, title='t')": "ValueError recording output_attentions",
     "show_attention(Recording(), words, title='t')": (
         "ValueError recording record(model)"
     ),
+    "show_attention(bare, words, title='t')": (
+        'ValueError recording attn_implementation="eager" output_attentions=True'
+    ),
+    "show_attention({'a': eye[None, None] * 1j}, words, title='t')": (
+        "TypeError 'a' real complex64"
+    ),
+    "show_attention({'a': np.array([['x']])}, words, title='t')": (
+        "TypeError 'a' real <U1"
+    ),
+    "show_attention({'a': eye[None, None].numpy() * 1j}, words, title='t')": (
+        "TypeError 'a' real complex64"
+    ),
+    "show_attention({'a.0': eye[None], 'a': [eye[None]]}, words, title='t')": (
+        "ValueError recording two 'a.0'"
+    ),
+    "show_attention({'cross.0': eye[None]}, words, title='t')": (
+        "ValueError source tokens None"
+    ),
     "show_attention({0: w['blocks.0']}, words, title='t')": "TypeError recording str 0",
-    "show_attention({'a': None}, words, title='t')": "TypeError recording 'a' None",
-    "show_attention({'a': [[1.0]]}, words, title='t')": "TypeError recording 'a' list",
+    "show_attention({'a': None}, words, title='t')": (
+        "ValueError recording output_attentions=True"
+    ),
+    "show_attention({'a': [[1.0]]}, words, title='t')": "TypeError 'a.0' Tensor list",
     "show_attention({'a': eye}, words, title='t')": "ValueError recording 'a' (2, 2)",
     "show_attention({'a': torch.ones(2, 1, 2, 2) / 2}, words, title='t')": (
         "ValueError recording 'a' one text (2, 1, 2, 2)"
@@ -343,6 +385,14 @@ CALLS = {
         "ValueError recording 'blocks.#' differ shape"
     ),
     "show_attention(w, 'ab', title='t')": "TypeError tokens list 'ab'",
+    "show_attention(w, {'a': 1, 'b': 2}, title='t')": "TypeError tokens list dict",
+    "show_attention(w, torch.tensor([1, 2]), title='t')": "TypeError tokens[0] str",
+    "show_attention(w, Batch(None), title='t')": (
+        "TypeError tokens ids convert_ids_to_tokens"
+    ),
+    "show_attention(w, Batch([1, 2]), title='t')": (
+        "ValueError tokens one batch 2 encoding[0]"
+    ),
     "show_attention(w, None, title='t')": "TypeError tokens list None",
     "show_attention(w, [1, 2], title='t')": "TypeError tokens[0] str 1",
     "show_attention(w, ['a'], title='t')": "ValueError tokens 2 queries got 1",
@@ -360,7 +410,45 @@ CALLS = {
         "ValueError view 'head' 'neuron'"
     ),
     "show_bertviz(w, words, title='t', view=None)": "ValueError view 'model' None",
-    "show_bertviz((eye,), words, title='t')": "TypeError recording tuple layer.{i}",
+    "show_bertviz((eye,), words, title='t')": "ValueError 'layer.0' (2, 2)",
+    "show_map(w, words, title=' ')": "ValueError title empty",
+    "show_map(None, words, title='t')": "ValueError recording output_attentions=True",
+    # views: comparison
+    "show_comparison(w, w, words, title='')": "ValueError title empty",
+    "show_comparison(3, w, words, title='t')": "TypeError before record 3",
+    "show_comparison(w, 3, words, title='t')": "TypeError after record 3",
+    "show_comparison(w, None, words, title='t')": "ValueError after output_attentions",
+    "show_comparison(w, {'a': eye[None] * 2}, words, title='t')": (
+        "ValueError after: 'a' from 0 to 1 2"
+    ),
+    "show_comparison(w, [eye[None]] * 2, words, title='t')": (
+        "ValueError before after shapes (1, 1, 2, 2) (2, 1, 2, 2)"
+    ),
+    "show_comparison(w, w, 'ab', title='t')": "TypeError tokens list 'ab'",
+    "show_comparison(w, w, words, title='t', tokens_after=3)": (
+        "TypeError tokens_after list 3"
+    ),
+    "show_comparison(w, w, words, title='t', tokens_after=['a'])": (
+        "ValueError tokens_after 2 1"
+    ),
+    "show_comparison(w, w, words, title='t', source_after=3)": (
+        "TypeError source_after list 3"
+    ),
+    "show_comparison(w, w, words, title='t', names='ab')": "TypeError names 'ab'",
+    "show_comparison(w, w, words, title='t', names=['a'])": "ValueError names two 1",
+    "show_comparison(w, w, words, title='t', names=['a', 3])": (
+        "TypeError names[1] str 3"
+    ),
+    "show_comparison(w, w, words, title='t', names=['a', ''])": (
+        "ValueError names[1] empty"
+    ),
+    "show_comparison(w, w, words, title='t', layer=(0, 0, 0))": (
+        "ValueError layer two 3"
+    ),
+    "show_comparison(w, w, words, title='t', layer=1)": "ValueError layer layers=1 1",
+    "show_comparison(w, w, words, title='t', head=(0, 1))": "ValueError heads=1 1",
+    "show_comparison(w, w, words, title='t', head=(0, 'a'))": "TypeError head 'a'",
+    "show_comparison(w, w, words, title='t', part='x')": "ValueError part 'self' 'x'",
     "show_bertviz({'a': eye[None, None] * 2}, words, title='t')": (
         "ValueError recording 'a' from 0 to 1 2"
     ),
@@ -370,8 +458,14 @@ CALLS = {
     "bertviz_offline.offline(None, 's')": "TypeError html str None",
     # views: neurons
     "show_neurons(w, words, title='t')": "ValueError recording queries show_attention",
-    "show_neurons(None, words, title='t')": "TypeError recording record None",
-    "show_neurons((eye,), words, title='t')": "TypeError recording tuple",
+    "show_neurons(None, words, title='t')": "ValueError output_attentions=True",
+    "show_neurons(3, words, title='t')": "TypeError recording record 3",
+    "show_neurons((eye[None],), words, title='t')": (
+        "ValueError recording queries show_attention"
+    ),
+    "show_neurons({'cross.0': eye[None]}, words, title='t')": (
+        "ValueError recording self-attention cross"
+    ),
     "show_neurons(seen, words, title='t', query=2)": "ValueError query [-2, 2) got 2",
     "show_neurons(seen, words, title='t', query=-3)": "ValueError query >= -2 got -3",
     "show_neurons(seen, words, title='t', query='last')": "TypeError query 'last'",

@@ -1,0 +1,121 @@
+"""The tokens of a text as a reader sees them.
+
+Knows what tokenizers give and how their pieces spell text. Knows nothing of models.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tokenizers
+
+from course_utils.shapes import check_type, shown
+
+# Byte-level vocabularies spell each byte as one character (Radford et al. 2019, section
+# 2.2; the code of GPT-2): itself where it can be printed, else one from 256 on.
+_PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_UNPRINTED = [byte for byte in range(256) if byte not in _PRINTED]
+_BYTE_OF = {chr(byte): byte for byte in _PRINTED}
+_BYTE_OF |= {chr(256 + place): byte for place, byte in enumerate(_UNPRINTED)}
+_CONTROLS = {chr(code) for code in (*range(32), *range(127, 160))} - {"\t", "\n"}
+_SPACE = "Ġ"  # how such a vocabulary spells a space
+_WORD_START = "▁"  # how SentencePiece spells a space
+
+
+def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
+    """The text of each token.
+
+    tokens: strings, which stay as they are, or what a tokenizer gave for one text: a
+    `tokenizers.Encoding` or a BatchEncoding of `transformers`. Its pieces become text:
+    "Ġthe" and "▁the" become " the", the pieces of a byte-level vocabulary are decoded,
+    a byte that is only a part of a character becomes "<E2>", and WordPiece's "##ing"
+    stays. `name` is used in messages.
+
+    Raises TypeError for anything else, ValueError for several texts.
+    """
+    if hasattr(tokens, "encodings"):
+        tokens = _only_encoding(tokens, name)
+    if isinstance(tokens, tokenizers.Encoding):
+        return _readable(tokens.tokens, tokens.special_tokens_mask)
+    plain = isinstance(tokens, Iterable) and not isinstance(tokens, str | Mapping)
+    if not plain:
+        raise TypeError(
+            f"{name} must be a list of strings or a tokenizer's encoding, got "
+            f"{shown(tokens)}"
+        )
+    tokens = list(tokens)
+    for place, token in enumerate(tokens):
+        check_type(str, **{f"{name}[{place}]": token})
+    return tokens
+
+
+def _only_encoding(batch: Any, name: str) -> tokenizers.Encoding:
+    """The encoding of the one text in a BatchEncoding."""
+    if not batch.encodings:
+        raise TypeError(
+            f"{name}: this encoding holds ids without their texts; hand in "
+            "tokenizer.convert_ids_to_tokens(ids)"
+        )
+    count = len(batch.encodings)
+    if count > 1:
+        raise ValueError(
+            f"{name} must be of one text, got a batch of {count}; hand in one of its "
+            "rows, such as encoding[0]"
+        )
+    return batch.encodings[0]
+
+
+def _readable(pieces: list[str], special: list[int]) -> list[str]:
+    """The texts of pieces, spelled as their vocabulary shows by what is not special."""
+    ordinary = [
+        piece for piece, added in zip(pieces, special, strict=True) if not added
+    ]
+    if any(piece.startswith(_WORD_START) for piece in ordinary):
+        spelled = _from_words
+    elif _is_byte_level(ordinary):
+        spelled = _from_bytes
+    else:
+        return pieces
+    return [
+        piece if added else spelled(piece)
+        for piece, added in zip(pieces, special, strict=True)
+    ]
+
+
+def _is_byte_level(pieces: list[str]) -> bool:
+    """Whether the pieces spell bytes: a space does, or the bytes of all are a text.
+
+    A letter such as the "é" of a WordPiece vocabulary spells a byte too, but by itself
+    it is no text; the letters from 256 on, such as "č", would spell control characters.
+    """
+    if any(_SPACE in piece for piece in pieces):
+        return True
+    letters = "".join(pieces)
+    if not all(letter in _BYTE_OF for letter in letters):
+        return False
+    try:
+        text = bytes(_BYTE_OF[letter] for letter in letters).decode()
+    except UnicodeDecodeError:
+        return False
+    return _CONTROLS.isdisjoint(text.replace("\r\n", "\n"))
+
+
+def _from_words(piece: str) -> str:
+    return piece.replace(_WORD_START, " ")
+
+
+def _from_bytes(piece: str) -> str:
+    if not all(letter in _BYTE_OF for letter in piece):
+        return piece  # a token that was added to the vocabulary as it is
+    return _decoded(bytes(_BYTE_OF[letter] for letter in piece))
+
+
+def _decoded(raw: bytes) -> str:
+    """The text of bytes, with those that are no text in angle brackets: "<E2>"."""
+    text = ""
+    while raw:
+        try:
+            return text + raw.decode()
+        except UnicodeDecodeError as error:
+            text += f"{raw[: error.start].decode()}<{raw[error.start]:02X}>"
+            raw = raw[error.start + 1 :]
+    return text

@@ -1,0 +1,436 @@
+"""Weights of any model, in every form: real classes of transformers, small, random."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.attention import MultiHeadAttention
+from course_utils.looking.attentions import layer_weights
+from course_utils.looking.recording import record
+from course_utils.looking.views.bertviz_offline import show_bertviz
+from course_utils.looking.views.explorer import show_attention, show_map
+from tests.support.view_data import decoded, kept, payload
+
+transformers = pytest.importorskip("transformers")
+
+SOURCE, TARGET, HEADS = 7, 5, 4
+WORDS = [f"w{place}" for place in range(SOURCE)]
+TARGETS = [f"t{place}" for place in range(TARGET)]
+IDS = torch.arange(3, 3 + SOURCE)[None]
+DECODER = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": 2,
+}
+TRANSLATOR = {
+    "vocab_size": 50,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": HEADS,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "pad_token_id": 0,
+    "decoder_start_token_id": 0,
+}
+SIZES = {
+    "GPT2LMHeadModel": {"vocab_size": 50, "n_embd": 16, "n_layer": 3, "n_head": HEADS},
+    "LlamaForCausalLM": DECODER,
+    "MistralForCausalLM": {**DECODER, "sliding_window": 3},
+    "Qwen2ForCausalLM": {
+        **DECODER,
+        "use_sliding_window": True,
+        "sliding_window": 3,
+        "max_window_layers": 1,
+    },
+    "Qwen3ForCausalLM": {**DECODER, "head_dim": 4},
+    "Gemma2ForCausalLM": {**DECODER, "head_dim": 4, "sliding_window": 3},
+    "BertModel": {key: DECODER[key] for key in list(DECODER)[:5]},
+    "T5ForConditionalGeneration": {
+        "vocab_size": 50,
+        "d_model": 16,
+        "d_kv": 4,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_decoder_layers": 3,
+        "num_heads": HEADS,
+        "decoder_start_token_id": 0,
+    },
+    "BartForConditionalGeneration": TRANSLATOR,
+    "MarianMTModel": TRANSLATOR,
+}
+ALONE = [name for name in SIZES if "T5" not in name and SIZES[name] is not TRANSLATOR]
+PAIRED = [name for name in SIZES if name not in ALONE]
+FIELDS = {
+    "encoder": "encoder_attentions",
+    "decoder": "decoder_attentions",
+    "cross": "cross_attentions",
+}
+
+
+def model(name, attention="eager"):
+    """A random model of this class. No word of it is downloaded."""
+    torch.manual_seed(0)
+    kind = getattr(transformers, name)
+    config = kind.config_class(**SIZES[name])
+    return kind._from_config(config, attn_implementation=attention).eval()
+
+
+def outputs(name, attention="eager", **options):
+    """What the model gives for 7 tokens, or for 5 after an encoder read 7."""
+    options = {"output_attentions": True, **options}
+    if name in PAIRED:
+        options["decoder_input_ids"] = IDS[:, :TARGET]
+    with torch.no_grad():
+        return model(name, attention)(IDS, **options)
+
+
+@pytest.fixture
+def shown():
+    with kept() as stored:
+        yield stored
+
+
+def held(stored):
+    """{part: weights "layer h q k"} of an explorer, with its data."""
+    data = payload(stored[0][0]["text/html"])
+    return {part["name"]: decoded(part)[1] for part in data["parts"]}, data
+
+
+def bertviz_params(html):
+    return json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_model_that_reads_one_text_is_shown(name, shown):
+    out = outputs(name)
+    assert len(out.attentions) == 3, "transformers gives no weights any more"
+    show_attention(out, WORDS, title="Random.", layer=2, head=3)
+    parts, data = held(shown)
+    true = torch.cat(out.attentions)
+    assert list(parts) == ["self"] and data["parts"][0]["layers"] == ["0", "1", "2"]
+    assert (parts["self"] - true).abs().max() <= 1 / 479
+    assert ((parts["self"] > 0) <= (true > 0)).all()
+    assert "layer 2, head 3" in shown[1][0]["text/plain"]
+    show_bertviz(out, WORDS, title="Random.")
+    (one,) = bertviz_params(shown[2][0]["text/html"])["attention"]
+    assert (torch.tensor(one["attn"]) - true).abs().max() < 1e-4
+    assert one["left_text"] == one["right_text"] == WORDS
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_a_model_that_reads_two_texts_is_shown(name, shown):
+    out = outputs(name)
+    show_attention(out, TARGETS, WORDS, title="Random.")
+    parts, data = held(shown)
+    assert list(parts) == list(FIELDS)
+    for place, (part, field) in enumerate(FIELDS.items()):
+        true = torch.cat(getattr(out, field))
+        assert len(true) == (2 if part == "encoder" else 3)
+        assert (parts[part] - true).abs().max() <= 1 / 479
+        queries, keys = data["parts"][place]["tokens"]
+        assert data["tokens"][queries] == (WORDS if part == "encoder" else TARGETS)
+        assert data["tokens"][keys] == (TARGETS if part == "decoder" else WORDS)
+    with pytest.raises(ValueError, match="source must be the tokens that cross"):
+        show_attention(out, TARGETS, title="Random.")
+
+
+@pytest.mark.parametrize("view", ["head", "model"])
+@pytest.mark.parametrize("name", PAIRED)
+def test_bertviz_loses_no_layer_where_encoder_and_decoder_differ(name, view, shown):
+    """bertviz took the number of layers and heads from the encoder."""
+    out = outputs(name)
+    show_bertviz(out, TARGETS, WORDS, title="Random.", view=view)
+    drawn = {}
+    for data, _ in shown[:-1]:
+        for part in bertviz_params(data["text/html"])["attention"]:
+            drawn[part["name"].lower()] = torch.tensor(part["attn"])
+    assert len(shown) == 3
+    for part, field in FIELDS.items():
+        true = torch.cat(getattr(out, field))
+        assert drawn[part].shape == true.shape
+        assert (drawn[part] - true).abs().max() < 1e-4
+
+
+def test_a_window_is_seen_in_the_layers_that_have_one(shown):
+    window = torch.ones(SOURCE, SOURCE).tril().triu(-2).bool()
+    causal = torch.ones(SOURCE, SOURCE).tril().bool()
+    masks = {
+        "MistralForCausalLM": [window] * 3,
+        "Qwen2ForCausalLM": [causal, window, window],
+        "Gemma2ForCausalLM": [window, causal, window],
+    }
+    for name, expected in masks.items():
+        show_attention(outputs(name), WORDS, title="Random.")
+        codes, _ = decoded(payload(shown[-2][0]["text/html"])["parts"][0])
+        for layer, mask in zip(codes, expected, strict=True):
+            assert (layer > 0).equal(mask.expand(HEADS, -1, -1)), name
+
+
+# --- the forms -----------------------------------------------------------------------
+
+
+def softmaxed(*shape):
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).softmax(-1)
+
+
+THREE = softmaxed(3, 1, 2, TARGET, TARGET)
+FORMS = {
+    "tuple": tuple(THREE),
+    "list": list(THREE),
+    "no batch axis": [layer[0] for layer in THREE],
+    "NumPy": [layer.numpy() for layer in THREE],
+    "NumPy, reversed and read-only": [
+        np.broadcast_to(layer.flip(-1).numpy()[..., ::-1], layer.shape)
+        for layer in THREE
+    ],
+    "dict": {f"layer.{place}": layer for place, layer in enumerate(THREE)},
+    "dict of a tuple": {"layer": tuple(THREE)},
+    "dict of a list": {"layer": list(THREE)},
+    "dict of an output": {"attentions": tuple(THREE), "logits": torch.ones(1, 2, 3)},
+    "gradient": [layer.clone().requires_grad_() for layer in THREE],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_view(form, shown):
+    show_attention(FORMS["dict"], TARGETS, title="Random.")
+    show_attention(FORMS[form], TARGETS, title="Random.")
+    show_map(FORMS[form], TARGETS, title="Random.")
+    assert shown[2] == shown[0] and shown[4] == shown[3] == shown[1]
+    assert len(shown) == 5, "a map alone is one picture"
+
+
+def test_a_picture_alone_shows_a_model_that_is_too_large_for_a_page(shown):
+    large = [torch.full((32, 64, 64), 1 / 64)] * 32
+    tokens = [f"w{place}" for place in range(64)]
+    for show in (show_attention, show_bertviz):
+        with pytest.raises(ValueError, match="up to 2,400,000 weights, got 4,194,304"):
+            show(large, tokens, title="Large.")
+    show_map(large, tokens, title="Large.", layer=31, head=31)
+    assert [list(data) for data, _ in shown] == [["image/png", "text/plain"]]
+    assert "layer 31, head 31" in shown[0][0]["text/plain"]
+
+
+@pytest.mark.parametrize("one", [THREE[0], THREE[0][0], THREE[0, 0].numpy()])
+def test_the_weights_of_one_layer_are_enough(one, shown):
+    show_attention(one, TARGETS, title="Random.", head=1)
+    parts, _ = held(shown)
+    assert (parts["self"] - THREE[0]).abs().max() <= 1 / 479
+    show_attention(softmaxed(2, TARGET, SOURCE), TARGETS, WORDS, title="Random.")
+    assert list(held(shown[2:])[0]) == ["cross"]
+
+
+def test_an_object_with_attentions_is_taken_as_an_output(shown):
+    class Output:
+        attentions = tuple(THREE)
+        cross_attentions = None
+
+    show_attention(FORMS["tuple"], TARGETS, title="Random.")
+    show_attention(Output(), TARGETS, title="Random.")
+    assert shown[0] == shown[2]
+
+
+def test_a_layer_without_attention_leaves_the_others_their_numbers(shown):
+    hybrid = (None, THREE[0], None, THREE[1])
+    show_attention(hybrid, TARGETS, title="Every second layer.", layer=1)
+    _, data = held(shown)
+    assert data["parts"][0]["layers"] == ["1", "3"]
+    assert "layer 3, head 0" in shown[0][0]["text/plain"]
+    show_bertviz(hybrid, TARGETS, title="Every second layer.", view="model")
+    assert bertviz_params(shown[2][0]["text/html"])["include_layers"] == [1, 3]
+
+
+@pytest.mark.parametrize("view", ["head", "model"])
+def test_layers_may_differ_in_heads(view, shown):
+    layers = [softmaxed(1, heads, TARGET, TARGET) for heads in (4, 2, 4, 1)]
+    show_attention(layers, TARGETS, title="Pruned.", part="self, 2 heads", head=1)
+    parts, data = held(shown)
+    expected = {"4 heads": ["0", "2"], "2 heads": ["1"], "1 head": ["3"]}
+    assert list(parts) == [f"self, {heads}" for heads in expected]
+    assert [part["layers"] for part in data["parts"]] == list(expected.values())
+    assert "(self attention, layer 1, head 1)" in shown[0][0]["text/plain"]
+    for part, labels in zip(parts, expected.values(), strict=True):
+        for layer, label in zip(parts[part], labels, strict=True):
+            assert (layer - layers[int(label)][0]).abs().max() <= 1 / 479
+    shown.clear()
+    show_bertviz(layers, TARGETS, title="Pruned.", view=view)
+    found = []
+    for data, _ in shown[:-1]:
+        params = bertviz_params(data["text/html"])
+        found.append(params["include_layers"])
+        drawn = torch.tensor(params["attention"][0]["attn"], dtype=torch.float64)
+        true = torch.cat([layers[number] for number in params["include_layers"]])
+        assert (drawn - true).abs().max() < 1e-4
+    assert found == [[0, 2], [1], [3]]
+
+
+def generated(name, **options):
+    options |= {"output_attentions": True, "return_dict_in_generate": True}
+    return model(name).generate(IDS, max_new_tokens=3, do_sample=False, **options)
+
+
+@pytest.mark.parametrize("name", ["GPT2LMHeadModel", "MarianMTModel"])
+def test_the_weights_of_generate_are_refused_with_the_way_out(name):
+    out = generated(name)
+    source = WORDS if name in PAIRED else None
+    with pytest.raises(ValueError, match=r"as `generate` gives.* outputs\.sequences"):
+        show_attention(out, WORDS, source, title="t")
+
+
+@pytest.mark.parametrize("name", ["Qwen2ForCausalLM", "Gemma2ForCausalLM"])
+def test_layers_behind_a_cache_may_keep_different_keys(name, shown):
+    """One step of `generate`: a layer with a window kept the last 3 of 8 keys."""
+    step = generated(name).attentions[1]
+    assert sorted({layer.shape[-1] for layer in step}) == [3, 8]
+    tokens = [*WORDS, "new"]
+    show_attention(step, tokens, title="One step.")
+    parts, data = held(shown)
+    (part,) = data["parts"]
+    assert part["shape"] == [3, HEADS, 1, 8]
+    queries, keys = (data["tokens"][side] for side in part["tokens"])
+    assert queries == ["new"] and keys == tokens
+    for drawn, true in zip(parts["self"], step, strict=True):
+        kept_keys = true.shape[-1]
+        assert (drawn[..., -kept_keys:] - true[0]).abs().max() <= 1 / 479
+        assert (drawn[..., :-kept_keys] == 0).all()
+    show_bertviz(step, tokens, title="One step.")
+    (one,) = bertviz_params(shown[2][0]["text/html"])["attention"]
+    assert one["left_text"] == ["new"] and one["right_text"] == tokens
+
+
+def test_layers_whose_keys_cannot_be_told_are_refused():
+    full = softmaxed(1, 2, TARGET, TARGET)
+    for other in (softmaxed(1, 2, TARGET, 3), softmaxed(1, 2, 3, TARGET)):
+        with pytest.raises(ValueError, match=r"'layer.#' differ in shape, .*\(5, 5\)"):
+            show_attention((full, other), TARGETS, title="t")
+    memories = (softmaxed(1, 2, 1, TARGET), softmaxed(1, 2, 1, 3))
+    with pytest.raises(ValueError, match="differ in shape"):
+        show_attention(memories, ["a"], TARGETS, title="t")
+    with pytest.raises(ValueError, match="3 queries and 5 keys, got 5 and 5 tokens"):
+        show_attention(softmaxed(1, 2, 3, TARGET), TARGETS, title="t")
+
+
+MODULES = {
+    "BART": [
+        "model.encoder.layers.{}.self_attn",
+        "model.decoder.layers.{}.self_attn",
+        "model.decoder.layers.{}.encoder_attn",
+    ],
+    "T5": [
+        "encoder.block.{}.layer.0.SelfAttention",
+        "decoder.block.{}.layer.0.SelfAttention",
+        "decoder.block.{}.layer.1.EncDecAttention",
+    ],
+    "ours": [
+        "encoder.blocks.{}.attention",
+        "blocks.{}.attention",
+        "blocks.{}.cross_attention",
+    ],
+}
+
+
+@pytest.mark.parametrize("names", MODULES)
+def test_the_names_of_modules_tell_what_a_layer_looks_at(names, shown):
+    weights = {}
+    for place, layer in enumerate(THREE):
+        for name in MODULES[names]:
+            weights[name.format(place)] = layer.roll(MODULES[names].index(name), -1)
+    show_attention(weights, TARGETS, WORDS[:TARGET], title="Named.")
+    parts, data = held(shown)
+    assert list(parts) == ["encoder", "decoder", "cross"]
+    for turns, part in enumerate(parts.values()):
+        assert (part - THREE[:, 0].roll(turns, -1)).abs().max() <= 1 / 479
+    assert all(part["layers"] == ["0", "1", "2"] for part in data["parts"])
+
+
+def test_a_lone_encoder_has_a_bertviz_view(shown):
+    """bertviz asked for encoder_tokens."""
+    weights = {f"bert.encoder.layer.{i}": layer for i, layer in enumerate(THREE)}
+    show_bertviz(weights, TARGETS, title="Random.")
+    (one,) = bertviz_params(shown[0][0]["text/html"])["attention"]
+    assert one["left_text"] == TARGETS and len(one["attn"]) == 3
+
+
+# --- without weights, and other nonsense ---------------------------------------------
+
+EAGER = r'attn_implementation="eager", run it with output_attentions=True'
+NO_WEIGHTS = {
+    "None": None,
+    "empty tuple": (),
+    "tuple of None": (None, None),
+    "tuple of empty tuples": ((), ()),
+    "empty dict": {},
+    "dict of None": {"a": None},
+    "object": type("Output", (), {"attentions": None})(),
+}
+
+
+@pytest.mark.parametrize("form", NO_WEIGHTS)
+def test_without_weights_one_sentence_says_how_to_get_them(form):
+    for show in (show_attention, show_bertviz, show_map):
+        with pytest.raises(ValueError, match=EAGER):
+            show(NO_WEIGHTS[form], WORDS, title="t")
+
+
+@pytest.mark.parametrize("name", ["LlamaForCausalLM", "BertModel", "MarianMTModel"])
+def test_a_model_that_kept_no_weights_is_told_how_to(name):
+    source = WORDS if name in PAIRED else None
+    tokens = TARGETS if name in PAIRED else WORDS
+    for out in (outputs(name, "sdpa"), outputs(name, output_attentions=False)):
+        with pytest.raises(ValueError, match=EAGER):
+            show_attention(out, tokens, source, title="t")
+
+
+def test_a_recording_of_a_model_of_transformers_is_told_too():
+    network = model("LlamaForCausalLM")
+    with torch.no_grad(), record(network) as seen:
+        network(IDS)
+    assert len(seen) > 10
+    with pytest.raises(ValueError, match=f"no attention layer of the course.*{EAGER}"):
+        show_attention(seen, WORDS, title="t")
+
+
+def test_dropout_is_named_where_a_weight_is_above_1():
+    network = model("GPT2LMHeadModel").train()
+    with torch.no_grad():
+        out = network(IDS, output_attentions=True)
+    with pytest.raises(
+        ValueError, match=r"from 0 to 1, got 1.111\d*; .*model.eval\(\)"
+    ):
+        show_attention(out, WORDS, title="t")
+
+
+def test_a_batch_is_refused_and_its_rows_are_shown(shown):
+    rows = torch.cat([IDS, IDS.flip(1)])
+    with torch.no_grad():
+        attentions = model("BertModel")(rows, output_attentions=True).attentions
+    with pytest.raises(ValueError, match=r"one text.* got \(2, 4, 7, 7\); of a batch"):
+        show_attention(attentions, WORDS, title="t")
+    show_attention([layer[1] for layer in attentions], WORDS, title="t")
+    parts, _ = held(shown)
+    true = torch.stack([layer[1] for layer in attentions])
+    assert (parts["self"] - true).abs().max() <= 1 / 479
+
+
+def test_no_layer_replaces_another():
+    twice = {"layer": (THREE[0],), "layer.0": THREE[1]}
+    with pytest.raises(ValueError, match=r"two layers called 'layer.0'; rename one"):
+        layer_weights(twice)
+
+
+def test_our_own_recording_gives_its_weights():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(8, 2)
+    with torch.no_grad(), record(layer) as seen:
+        layer(torch.randn(1, TARGET, 8))
+    weights = layer_weights(seen)
+    assert list(weights) == [""] and weights[""].dtype == torch.float64
+    assert torch.equal(weights[""], seen["attend.weights"][0].double())

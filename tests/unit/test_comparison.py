@@ -1,0 +1,262 @@
+"""The comparison of two recordings: both maps and what changed, as computed."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.looking import plots
+from course_utils.looking.views.comparison import show_comparison
+from course_utils.looking.views.maps import MOST_WEIGHTS
+from course_utils.looking.views.page import inflated
+from tests.support.hostile import HOSTILE
+from tests.support.view_data import changes, decoded, kept, numbers, payload
+
+LAYERS, HEADS, TARGET, SOURCE = 3, 2, 5, 7
+WORDS = [f"w{place}" for place in range(TARGET)]
+ENGLISH = [f"s{place}" for place in range(SOURCE)]
+
+
+def recording(seed, layers=LAYERS, heads=HEADS, count=TARGET):
+    """Causal random weights of `layers` layers."""
+    generator = torch.Generator().manual_seed(seed)
+    future = torch.ones(count, count).triu(1).bool()
+    weights = {}
+    for layer in range(layers):
+        scores = torch.randn(
+            1, heads, count, count, generator=generator, dtype=torch.float64
+        )
+        masked = (2 * scores).masked_fill(future, -torch.inf)
+        weights[f"blocks.{layer}"] = masked.softmax(-1)
+    return weights
+
+
+def stacked(weights):
+    return torch.cat(list(weights.values()))
+
+
+@pytest.fixture
+def shown():
+    with kept() as stored:
+        yield stored
+
+
+def test_both_recordings_and_their_difference_are_shown(shown):
+    before, after = recording(0), recording(1)
+    show_comparison(before, after, WORDS, title="It learned.", layer=2, head=1)
+    data = payload(shown[0][0]["text/html"])
+    (part,) = data["parts"]
+    assert part["shape"] == [LAYERS, HEADS, TARGET, TARGET]
+    codes = numbers(part["map"]).reshape(2, *part["shape"])
+    for side, weights in zip(codes, (before, after), strict=True):
+        true = stacked(weights)
+        assert ((side - 1).clamp(min=0) / 240 - true).abs().max() <= 1 / 479
+        assert ((side == 0) == (true == 0)).all()
+    true = stacked(after) - stacked(before)
+    assert (changes(part) / 240 - true).abs().max() <= 2 / 479
+    assert data["at"] == [0, [2, 1], [2, 1]]
+    assert data["names"] == ["before", "after"]
+    assert data["tokens"] == [WORDS, []] and part["tokens"] == [0, 0]
+
+
+def test_the_sentence_names_the_largest_change(shown):
+    before = torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]])
+    after = torch.tensor([[[[1.0, 0.0], [0.125, 0.875]]]])
+    show_comparison(before, after, ["it", " sat"], title="It looks at itself.")
+    (view, _), (picture, about) = shown
+    sentence = (
+        "It looks at itself. The largest change is from “sat” to “it”: before 0.75, "
+        "after 0.12 (self attention, layer 0, head 0)."
+    )
+    assert view["text/plain"].startswith(sentence) and "trust" in view["text/plain"]
+    assert f"<p>{view['text/plain']}</p>" in view["text/html"]
+    assert picture["image/png"][:4] == b"\x89PNG"
+    assert about["image/png"]["alt"] == picture["text/plain"] == sentence
+
+
+def test_without_a_change_it_says_so_and_the_picture_is_white(shown, monkeypatch):
+    """The colors of a picture of zeros began at 0, so that 0 was deep blue."""
+    weights = recording(0, count=12)
+    show_comparison(weights, weights, [f"w{i}" for i in range(12)], title="The same.")
+    assert "The same. Nothing changed (self attention" in shown[0][0]["text/plain"]
+    drawn = []
+    monkeypatch.setattr(plots, "show", lambda figure, alt: drawn.append(figure))
+    for values in (torch.zeros(3, 3), torch.tensor([[0.0, -0.25], [0.1, 0.0]])):
+        plots.heatmap(values, signed=True, alt="What one sees.")
+    limits = [figure.axes[0].images[0].get_clim() for figure in drawn]
+    assert limits == [(-1, 1), (-0.25, 0.25)]
+
+
+def test_the_picture_is_the_difference_centered_on_0(shown, monkeypatch):
+    given = []
+    heatmap = plots.heatmap
+
+    def keep(*values, **options):
+        given.append((values, options))
+        heatmap(*values, **options)
+
+    monkeypatch.setattr("course_utils.looking.views.comparison.heatmap", keep)
+    before, after = recording(0), recording(1)
+    show_comparison(before, after, WORDS, title="It learned.", layer=1)
+    (values, options) = given[0]
+    ((name, matrix),) = values[0].items()
+    assert name == "after − before" and options["signed"]
+    true = (after["blocks.1"] - before["blocks.1"])[0, 0]
+    assert np.abs(matrix - true.numpy()).max() <= 2 / 479
+
+
+def test_two_texts_share_the_labels_where_they_are_the_same(shown):
+    options = {"tokens_after": ["w0", "w1", "other", "w3", "w4"]}
+    options |= {"names": ("tired", "wide"), "title": "One word."}
+    show_comparison(recording(0), recording(1), WORDS, **options)
+    data = payload(shown[0][0]["text/html"])
+    assert data["tokens"][0] == ["w0", "w1", "w2 / other", "w3", "w4"]
+    assert data["names"] == ["tired", "wide"]
+    assert re.search(r": tired 0\.\d\d, wide 0\.\d\d \(", shown[0][0]["text/plain"])
+
+
+def test_two_heads_of_one_recording(shown):
+    weights = recording(0)
+    show_comparison(weights, weights, WORDS, title="Two heads.", head=(0, 1))
+    assert payload(shown[0][0]["text/html"])["at"] == [0, [0, 0], [0, 1]]
+    places = (
+        "(before: self attention, layer 0, head 0; after: self attention, layer 0, "
+        "head 1)"
+    )
+    assert places in shown[0][0]["text/plain"] and "0.00, after 0.00" not in places
+    show_comparison(weights, weights, WORDS, title="Layers.", layer=(0, 2), head=1)
+    assert payload(shown[2][0]["text/html"])["at"] == [0, [0, 1], [2, 1]]
+
+
+def test_an_encoder_decoder_is_compared_part_by_part(shown):
+    def output(seed):
+        generator = torch.Generator().manual_seed(seed)
+        shapes = {
+            "encoder_attentions": (SOURCE, SOURCE),
+            "decoder_attentions": (TARGET, TARGET),
+            "cross_attentions": (TARGET, SOURCE),
+        }
+        return {
+            field: [torch.rand(1, HEADS, *shape, generator=generator).softmax(-1)] * 2
+            for field, shape in shapes.items()
+        }
+
+    show_comparison(output(0), output(1), WORDS, ENGLISH, title="T.", part="encoder")
+    data = payload(shown[0][0]["text/html"])
+    assert [part["name"] for part in data["parts"]] == ["encoder", "decoder", "cross"]
+    assert [part["tokens"] for part in data["parts"]] == [[1, 1], [0, 0], [0, 1]]
+    assert data["tokens"] == [WORDS, ENGLISH] and data["at"][0] == 0
+
+
+def test_layers_of_other_names_are_compared_in_order(shown):
+    after = {f"layer.{i + 4}": one for i, one in enumerate(recording(1).values())}
+    show_comparison(recording(0), after, WORDS, title="Another model.")
+    part = payload(shown[0][0]["text/html"])["parts"][0]
+    assert part["layers"] == ["0 / 4", "1 / 5", "2 / 6"]
+
+
+def test_the_same_data_give_the_same_page(shown):
+    for title, seed in (("One.", 1), ("One.", 1), ("Two.", 1), ("One.", 2)):
+        show_comparison(recording(0), recording(seed), WORDS, title=title)
+    first, again, *others = (data["text/html"] for data, _ in shown[::2])
+    assert first == again and first not in others
+    assert inflated(first) == inflated(again) != inflated(others[-1])
+    assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_hostile_tokens_stay_text(shown):
+    count = len(HOSTILE)
+    weights = torch.eye(count)[None]
+    turned = weights.flip(-1)
+    show_comparison(
+        weights,
+        turned,
+        HOSTILE,
+        title=HOSTILE[2],
+        tokens_after=HOSTILE[::-1],
+        names=(HOSTILE[1], HOSTILE[3]),
+    )
+    html = shown[0][0]["text/html"]
+    assert html.count("</script") == html.count("<script") == 1
+    html.encode("utf-8")
+    assert payload(html)["tokens"][0][0] == f"{HOSTILE[0]} / {HOSTILE[-1]}"
+    assert len(shown[1][0]["text/plain"]) < 400
+
+
+def test_a_comparison_is_small(shown, record_budget):
+    for layers, heads, count, allowed in ((2, 4, 7, 18), (6, 8, 20, 43)):
+        for seed in range(3):
+            before = recording(seed, layers, heads, count)
+            after = recording(seed + 9, layers, heads, count)
+            show_comparison(before, after, [f"w{i}" for i in range(count)], title="T.")
+        sizes = [len(data["text/html"].encode()) for data, _ in shown[::2]]
+        name = f"comparison of {layers} layers, {heads} heads, {count} tokens, KB"
+        record_budget(name, round(max(sizes) / 1000, 1), allowed)
+        shown.clear()
+
+
+W = recording(0)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "kind", "sentence"),
+    [
+        (
+            (W, recording(0, layers=2), WORDS),
+            {},
+            ValueError,
+            "same shapes .* got self ",
+        ),
+        ((W, recording(0, heads=1), WORDS), {}, ValueError, r"\(3, 1, 5, 5\)"),
+        (
+            (W, recording(0, count=4), WORDS),
+            {},
+            ValueError,
+            "4 queries and 4 keys, got",
+        ),
+        (
+            (W, recording(0, count=4), WORDS),
+            {"tokens_after": WORDS[:4]},
+            ValueError,
+            r"same shapes .* got self \(3, 2, 5, 5\) and self \(3, 2, 4, 4\)",
+        ),
+        ((W, None, WORDS), {}, ValueError, "after holds no attention weights"),
+        ((3, W, WORDS), {}, TypeError, "before must be what `record` gave"),
+        ((W, W, WORDS[:2]), {}, ValueError, "tokens and source must fit"),
+        ((W, W, WORDS), {"tokens_after": ["a"]}, ValueError, "tokens_after and source"),
+        ((W, W, WORDS), {"names": ("a", " ")}, ValueError, r"names\[1\] must not be"),
+        (
+            (W, W, WORDS),
+            {"head": (0, 2)},
+            ValueError,
+            r"head must be in \[0, heads=2\)",
+        ),
+        ((W, W, WORDS), {"layer": 3}, ValueError, r"layer must be in \[0, layers=3\)"),
+        ((W, W, WORDS), {"part": "cross"}, ValueError, "part must be one of 'self'"),
+        ((W, W, WORDS), {"title": ""}, ValueError, "title must not be empty"),
+    ],
+)
+def test_nonsense_is_named(given, options, kind, sentence, shown):
+    with pytest.raises(kind, match=sentence):
+        show_comparison(*given, **{"title": "t", **options})
+    assert shown == []
+
+
+def test_both_together_must_fit_a_page(shown):
+    half = {f"a.{i}": torch.zeros(1, 8, 128, 128) for i in range(10)}
+    total = sum(layer.numel() for layer in half.values())
+    assert total <= MOST_WEIGHTS < 2 * total
+    words = [f"w{i}" for i in range(128)]
+    with pytest.raises(ValueError, match=r"2,400,000 weights, got 2,621,440"):
+        show_comparison(half, half, words, title="t")
+    assert shown == []
+
+
+def test_it_does_not_look_like_an_explorer(shown):
+    """Tests of pages tell the two apart by the names of the recordings."""
+    show_comparison(W, W, WORDS, title="t")
+    data = payload(shown[0][0]["text/html"])
+    assert "names" in data and "piece" not in data
+    with pytest.raises(RuntimeError):
+        decoded(data["parts"][0])
