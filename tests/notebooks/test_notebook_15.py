@@ -35,14 +35,15 @@ def test_heads_add_up(built):
     whole, bias = layer(x), layer.to_output.bias
     alone = []
     for head in range(HEADS):
-        with built["without"](layer, [h for h in range(HEADS) if h != head]):
+        others = [h for h in range(HEADS) if h != head]
+        with built["without"](layer, "attend", others):
             alone.append(layer(x) - bias)
     torch.testing.assert_close(sum(alone) + bias, whole)
 
 
 def test_removing_equals_weights_of_zero_in_the_output_projection(built):
     layer, x = attention()
-    with built["without"](layer, [1]):
+    with built["without"](layer, "attend", [1]):
         silent = layer(x)
     width = WIDTH // HEADS
     layer.to_output.weight.data[:, width : 2 * width] = 0
@@ -54,16 +55,17 @@ def test_the_exercise_removes_what_the_hook_removes(built):
     with record(layer) as seen:
         layer(x)
     by_hand = ablated(seen["attend"], layer.to_output, 1)
-    with built["without"](layer, [1]):
+    with built["without"](layer, "attend", [1]):
         torch.testing.assert_close(by_hand, layer(x))
 
 
 def test_nothing_removed_and_everything_put_back(built):
     layer, x = attention()
     whole = layer(x)
-    with built["without"](layer, []):
+    with built["without"](layer, "attend", []):
         assert torch.equal(layer(x), whole)
-    with pytest.raises(RuntimeError), built["without"](layer, [0, 1, 2]):
+    everything = built["without"](layer, "attend", [0, 1, 2])
+    with pytest.raises(RuntimeError), everything:
         torch.testing.assert_close(layer(x), layer.to_output.bias.expand_as(x))
         raise RuntimeError
     assert torch.equal(layer(x), whole)
@@ -76,7 +78,7 @@ def test_a_removed_head_is_removed_while_recording_too(built):
         )
     ).double()
     ids = torch.randint(VOCABULARY, (BATCH, LENGTH))
-    with built["without"](model.blocks[1].attention, [0, 2]):
+    with built["without"](model, "blocks.1.attention.attend", [0, 2]):
         silent = model(ids)
         with record(model) as seen:
             torch.testing.assert_close(model(ids), silent)

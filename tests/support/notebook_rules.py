@@ -21,7 +21,13 @@ COMPARED = {  # kinds of output that the comparison really reads
     "application/json",
 }
 NO_ALT = ("", "A figure with these words: ")  # what `plots` says when it knows nothing
-TAGS = {"hide-input", "nbval-ignore-output", "raises-exception", "timing"}
+TAGS = {
+    "hide-input",
+    "nbval-ignore-output",
+    "raises-exception",
+    "timing",
+    "trained-model",
+}
 HOMES = r"(?<![\w+/=.:])/(?:home|root|Users|tmp|work|mnt|opt|private|content)/\w"
 MACHINE_PATH = re.compile(HOMES + r"|\b[A-Za-z]:\\\\?Users\\|ipykernel_\d+")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
@@ -30,8 +36,10 @@ MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(\s*([^)\s]+)[^)]*\)")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""\b(alt|src)\s*=\s*("[^"]*"|'[^']*')""", re.IGNORECASE)
 REAL_DATA = re.compile(
-    r"""["'](roneneldan|Helsinki-NLP|EleutherAI|sentence-transformers|stanfordnlp)/"""
+    r"""["'](roneneldan|Helsinki-NLP|EleutherAI|stanfordnlp)/"""
+    r"""|["']sentence-transformers/parallel"""
 )
+TRAINED = re.compile(r"""["']sentence-transformers/all-MiniLM""")
 
 
 def joined(text):
@@ -53,6 +61,11 @@ def touches_real_data(notebook):
     return any(
         REAL_DATA.search(joined(cell["source"])) for cell in code_cells(notebook)
     )
+
+
+def uses_trained_model(notebook):
+    """Does a code cell name the trained model that the mirror can serve?"""
+    return any(TRAINED.search(joined(cell["source"])) for cell in code_cells(notebook))
 
 
 def alt_text(output):

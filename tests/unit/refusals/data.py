@@ -502,6 +502,11 @@ CALLS = {
         "ValueError name tokenizer transformers 'empty_folder'"
     ),
     "hub.load_tokenizer('owner/name')": "DataUnavailable owner/name no folder here",
+    "hub.load_model(None)": "TypeError name str Path None",
+    "hub.load_model('gpt2')": "ValueError name owner/name folder 'gpt2'",
+    "hub.load_model('other.json')": "ValueError name folder file other.json",
+    "hub.load_model('empty_folder')": "ValueError name model transformers empty_folder",
+    "hub.load_model('owner/name')": "DataUnavailable owner/name no folder here",
     "splits.held_out(None)": "TypeError sentence str None",
     "splits.held_out(['a'])": "TypeError sentence str list",
     "splits.held_out('a', 0)": "ValueError share > 0 0",
