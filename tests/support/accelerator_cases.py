@@ -26,6 +26,7 @@ from course_utils.looking.diagnostics import *
 from course_utils.looking.heads import *
 from course_utils.looking.intervening import *
 from course_utils.export import *
+from course_utils.llama_folder import *
 from course_utils.feedforward import *
 from course_utils.training.machine import *
 from course_utils.masks import *
@@ -158,7 +159,7 @@ def resumed(model):
 def exported(model):
     with tempfile.TemporaryDirectory() as folder:
         export_llama(model, folder)
-        return import_llama(folder)(ids)
+        return import_llama(folder)[0](ids)
 
 
 def kept(model):
@@ -384,6 +385,7 @@ CASES = {
     "show_sampling": "pieces.show_sampling(D(x[0, 0]), list('abcdefgh'), title='T.')",
     "weight_codes": "page.weight_codes(D(q[0]).softmax(-1)).tolist()",
     "export_llama": "exported(D(llama))",
+    "tensors_of": "tensors_of(D(llama))",
     "save": "kept(D(DecoderLM(DecoderConfig(vocab_size=12, stack=learned))))",
     "Tokenizer": "tokens.decode(D(torch.tensor([4, 5, 6])))",
     "packed_batches": (
@@ -396,6 +398,7 @@ ON_CPU = {
     "layer_weights",
     "layer_weights, a tensor",
     "export_llama",
+    "tensors_of",
     "save",
     "packed_batches",
     "greedy, a prompt on the CPU",
@@ -426,6 +429,7 @@ NEITHER = {
     "evaluation": ["evaluating", "check_parts"],
     "loop": ["History"],
     "export": ["import_llama"],
+    "llama_folder": ["settings_of", "config_of", "read_state"],
     "pretrained": ["Recipe", "tinystories", "stories", "translator", "senses", "load"],
     "tokenizer": ["train_bpe", "train_words", "from_transformers"],
 }

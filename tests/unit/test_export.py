@@ -1,17 +1,27 @@
 """What is exported opens in transformers, and comes back; the rest is refused."""
 
-import inspect
 import json
+import os
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from course_utils.config import LlamaConfig
+from course_utils.decoding import CachedStep, greedy
 from course_utils.export import export_llama, import_llama
 from course_utils.models import LlamaLM
 from course_utils.pretrained import load, save
-from course_utils.text.tokenizer import from_transformers, train_bpe, train_words
+from course_utils.text.tokenizer import (
+    Tokenizer,
+    from_transformers,
+    train_bpe,
+    train_words,
+)
+from course_utils.text.tokenizer_folder import read_tokenizer
+
+STORIES_260K = Path(__file__).parents[3] / "shared/data/stories260K"
 
 SHAPE = {
     "vocab_size": 31,
@@ -31,6 +41,10 @@ def make_model(**changes):
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     return model.eval()
+
+
+def imported(folder):
+    return import_llama(folder)[0]
 
 
 def logits(model):
@@ -57,12 +71,12 @@ def test_logits_survive_the_way_there_and_back(tmp_path, num_kv_heads, tied):
     export_llama(model, tmp_path / "ours")
     there = theirs(tmp_path / "ours")
     assert difference(model, there) < 1e-5  # their RMSNorm and RoPE are float32
-    back = import_llama(tmp_path / "ours")
+    back = imported(tmp_path / "ours")
     assert difference(model, back) == 0 and back.config == model.config
     there.save_pretrained(tmp_path / "theirs")
     settings = json.loads((tmp_path / "theirs" / "config.json").read_text())
     assert settings["rope_parameters"]["rope_theta"] == 500.0
-    again = import_llama(tmp_path / "theirs")
+    again = imported(tmp_path / "theirs")
     assert difference(model, again) == 0 and again.config == model.config
 
 
@@ -105,7 +119,9 @@ ACCEPTED = {
     "head_dim null": {"head_dim": None},
     "no activation": {"hidden_act": ...},
     "no biases": {"attention_bias": ..., "mlp_bias": ...},
+    "no length": {"max_position_embeddings": ...},
     "LLaMA 1": {
+        "max_position_embeddings": ...,
         "num_key_value_heads": ...,
         "rope_parameters": ...,
         "rope_theta": ...,
@@ -121,7 +137,7 @@ def test_a_folder_that_is_accepted_has_the_logits_of_transformers(tmp_path, chan
     """The defaults of missing settings are those of transformers (tried with 5.23)."""
     export_llama(make_model(tied=False), tmp_path)
     change_settings(tmp_path, **changes)
-    assert difference(import_llama(tmp_path), theirs(tmp_path)) < 1e-5
+    assert difference(imported(tmp_path), theirs(tmp_path)) < 1e-5
 
 
 LLAMA_3 = {
@@ -160,7 +176,8 @@ REFUSED = [
     ({"intermediate_size": ...}, "intermediate_size is missing"),
     ({"num_hidden_layers": ...}, "num_hidden_layers is missing"),
     ({"num_attention_heads": ...}, "num_attention_heads is missing"),
-    ({"max_position_embeddings": ...}, "max_position_embeddings is missing"),
+    ({"max_position_embeddings": None}, "max_position_embeddings must be .* got None"),
+    ({"max_position_embeddings": 10**12}, "max_position_embeddings must be in .* got"),
     ({"hidden_size": "24"}, "hidden_size must be an integer, got '24'"),
     ({"hidden_size": 0}, "hidden_size must be an integer >= 1, got 0"),
     ({"hidden_size": 25}, "hidden_size=25 is not divisible by num_attention_heads=6"),
@@ -200,33 +217,173 @@ def test_a_setting_that_does_not_fit_is_refused(tmp_path, changes, sentence):
     assert_refused(tmp_path, sentence)
 
 
+# --- import: the files of the weights ------------------------------------------------
+
+
+HEAD = "lm_head.weight"
+EMBEDDING = "model.embed_tokens.weight"
+NORM = "model.norm.weight"
+ANGLES = "model.layers.0.self_attn.rotary_emb.inv_freq"
+
+
 def test_other_weights_are_refused(tmp_path):
     export_llama(make_model(), tmp_path)
     path = tmp_path / "model.safetensors"
     tensors = load_file(path)
-    name = "model.layers.0.self_attn.rotary_emb.inv_freq"
-    save_file(tensors | {name: torch.ones(2)}, path)
-    assert_refused(tmp_path, f"unexpected tensor '{name}'$")
-    head = {"lm_head.weight": torch.ones(31, 24)}
-    save_file(tensors | head, path)
-    assert_refused(tmp_path, "unexpected tensor 'lm_head.weight'$")
-    save_file(tensors | {"model.norm.weight": torch.ones(24, dtype=torch.int8)}, path)
-    assert_refused(tmp_path, "'model.norm.weight' .* floating-point .* got torch.int8")
-    save_file(
-        tensors | {"model.norm.weight": torch.ones(24).to(torch.float8_e4m3fn)}, path
-    )
-    assert_refused(tmp_path, "'model.norm.weight' .* got torch.float8_e4m3fn")
+    save_file(tensors | {"model.layers.0.mlp.up_proj.bias": torch.ones(40)}, path)
+    assert_refused(tmp_path, "unexpected tensor 'model.layers.0.mlp.up_proj.bias'$")
+    for kind in (torch.int8, torch.float8_e4m3fn):
+        save_file(tensors | {NORM: torch.ones(24).to(kind)}, path)
+        assert_refused(tmp_path, f"'{NORM}' .* floating-point .* got {kind}")
     path.write_bytes(path.read_bytes()[:100])
     assert_refused(tmp_path, "model.safetensors is not a valid safetensors file")
+
+
+def test_angles_that_early_folders_store_are_not_read(tmp_path):
+    model = make_model()
+    export_llama(model, tmp_path)
+    path = tmp_path / "model.safetensors"
+    save_file(load_file(path) | {ANGLES: torch.ones(2)}, path)
+    assert difference(model, imported(tmp_path)) == 0
+    assert difference(model, theirs(tmp_path)) < 1e-5
+
+
+@pytest.mark.parametrize("stored", [{EMBEDDING, HEAD}, {HEAD}], ids=["both", "head"])
+def test_a_tied_matrix_is_found_where_it_is_stored(tmp_path, stored):
+    """`safetensors.torch.save_model` keeps the head, torch.save keeps both."""
+    model = make_model(tied=True)
+    export_llama(model, tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    matrix = tensors.pop(EMBEDDING)
+    save_file(tensors | {name: matrix.clone() for name in stored}, path)
+    back = imported(tmp_path)
+    assert difference(model, back) == 0
+    assert back.head.weight is back.tokens.weight
+
+
+def test_a_tied_matrix_that_is_two_is_refused(tmp_path):
+    """Versions 4 and 5 of transformers differ in which of the two they take."""
+    export_llama(make_model(tied=True), tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    for other in (tensors[EMBEDDING] + 1, torch.ones(3), tensors[NORM]):
+        save_file(tensors | {HEAD: other.clone()}, path)
+        assert_refused(tmp_path, f"'{HEAD}' must equal '{EMBEDDING}'")
+
+
+def test_of_mixed_types_the_widest_is_kept(tmp_path):
+    export_llama(make_model().bfloat16(), tmp_path / "one")
+    path = tmp_path / "one" / "model.safetensors"
+    norm = torch.rand(24)
+    save_file(load_file(path) | {NORM: norm}, path)
+    back = imported(tmp_path / "one")
+    assert {weight.dtype for weight in back.parameters()} == {torch.float32}
+    assert torch.equal(back.norm.weight, norm)
+    mixed = make_model().bfloat16()
+    mixed.norm.float().weight.data.copy_(norm)
+    export_llama(mixed, tmp_path / "two")
+    assert torch.equal(imported(tmp_path / "two").norm.weight, norm)
+
+
+def cut(folder, tensors, name="model.safetensors", write=save_file):
+    """Store the tensors in two files and an index, as transformers does."""
+    stem, _, kind = name.partition(".")
+    halves = list(tensors)[::2], list(tensors)[1::2]
+    places = {}
+    for number, half in enumerate(halves, 1):
+        file = f"{stem}-0000{number}-of-00002.{kind}"
+        write({key: tensors[key] for key in half}, folder / file)
+        places |= dict.fromkeys(half, file)
+    index = {"metadata": {"total_size": 1}, "weight_map": places}
+    (folder / f"{name}.index.json").write_text(json.dumps(index))
+    return places
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_weights_in_several_files_that_transformers_wrote(tmp_path, tied):
+    model = make_model(tied=tied)
+    export_llama(model, tmp_path / "ours")
+    there = theirs(tmp_path / "ours")
+    there.save_pretrained(tmp_path / "theirs", max_shard_size="30KB")
+    assert len(list((tmp_path / "theirs").glob("model-*.safetensors"))) > 1
+    assert difference(model, imported(tmp_path / "theirs")) == 0
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "in two"])
+@pytest.mark.parametrize("kind", ["model.safetensors", "pytorch_model.bin"])
+def test_weights_as_each_version_of_transformers_writes_them(tmp_path, kind, whole):
+    """The files that torch wrote hold a tied head, and early ones the angles."""
+    model = make_model(tied=True)
+    export_llama(model, tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    write = save_file
+    if kind == "pytorch_model.bin":
+        write = torch.save
+        tensors |= {HEAD: tensors[EMBEDDING], ANGLES: torch.ones(2)}
+    if whole:
+        write(tensors, tmp_path / kind)
+    else:
+        cut(tmp_path, tensors, kind, write)
+    back = imported(tmp_path)
+    assert difference(model, back) == 0
+    assert back.head.weight is back.tokens.weight
+    assert difference(model, theirs(tmp_path)) < 1e-5
+
+
+def test_damaged_files_of_torch_are_refused(tmp_path):
+    export_llama(make_model(), tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    path = tmp_path / "pytorch_model.bin"
+    unreadable = "pytorch_model.bin is not a file that torch.load reads"
+    torch.save(tensors, path)
+    path.write_bytes(path.read_bytes()[:-50])
+    assert_refused(tmp_path, unreadable)
+    for content in (b"", b"no weights"):
+        path.write_bytes(content)
+        assert_refused(tmp_path, unreadable)
+    torch.save({"call": os.system}, path)  # a program is not run
+    assert_refused(tmp_path, unreadable)
+    torch.save([1, 2], path)
+    assert_refused(tmp_path, "pytorch_model.bin must hold a dict, got a list of len")
+    torch.save(tensors | {NORM: [1.0, 2.0]}, path)
+    assert_refused(tmp_path, f"'{NORM}' must be a tensor, got a list of length 2")
+
+
+def test_an_index_that_does_not_fit_is_refused(tmp_path):
+    export_llama(make_model(), tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    places = cut(tmp_path, tensors)
+    index = tmp_path / "model.safetensors.index.json"
+    imported(tmp_path)
+    other = min({*places.values()} - {places[NORM]})
+    outside = tmp_path.parent / "outside.safetensors"
+    save_file(tensors, outside)
+    for content, sentence in (
+        ("no", "model.safetensors.index.json is not valid JSON"),
+        ("[]", "index.json must hold an object, got a list"),
+        ("{}", "weight_map must be an object, got None"),
+        (places | {NORM: f"../{outside.name}"}, "must name files of the folder, got"),
+        (places | {NORM: 5}, "must name files of the folder, got 5"),
+        (places | {NORM: "more.safetensors"}, "'more.safetensors' is missing"),
+        (places | {"more": places[NORM]}, "the tensor 'more' is missing"),
+        (places | {NORM: other}, f"'{NORM}' is (missing|not in model)"),
+    ):
+        written = content
+        if isinstance(content, dict):
+            written = json.dumps({"weight_map": content})
+        index.write_text(written)
+        assert_refused(tmp_path, sentence)
 
 
 def test_a_folder_without_the_files_is_refused(tmp_path):
     assert_refused(tmp_path / "none", "folder must contain config.json, got ")
     export_llama(make_model(), tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    assert_refused(tmp_path, "folder must contain model.safetensors, got ")
-    (tmp_path / "model.safetensors.index.json").write_text("{}")
-    assert_refused(tmp_path, "weights in several files are not supported")
+    assert_refused(tmp_path, "folder must contain model.safetensors or pytorch_model")
     export_llama(make_model(), tmp_path)
     config = tmp_path / "config.json"
     for content, sentence in (
@@ -249,34 +406,12 @@ def test_a_folder_of_the_course_is_refused_and_so_is_ours_by_the_course(tmp_path
         load(tmp_path / "theirs")
 
 
-def test_an_export_that_is_refused_writes_nothing(tmp_path):
-    """Defect 10: another model left an empty folder, another tokenizer was accepted."""
-    tokenizer = train_words(["the cat sat because it was tired"])
-    folder = tmp_path / "folder"
-    for model, given, error, sentence in (
-        (torch.nn.Linear(2, 2), None, TypeError, "model must be a LlamaLM, got Linear"),
-        (make_model(), tokenizer, ValueError, "tokenizer .* vocab_size=31, got 11"),
-        (
-            make_model(),
-            "words",
-            TypeError,
-            "tokenizer must be a Tokenizer, got 'words'",
-        ),
-    ):
-        with pytest.raises(error, match=sentence):
-            inspect.unwrap(export_llama)(model, folder, given)
-        assert not folder.exists()
-    folder.write_text("a file")
-    with pytest.raises(ValueError, match="folder must not be a file, got"):
-        export_llama(make_model(), folder)
-
-
 def test_rounded_weights_keep_exact_positions(tmp_path):
     """Defect 6: a folder in bfloat16 was imported with its rotary table rounded."""
     from transformers import AutoModelForCausalLM
 
     export_llama(make_model(max_length=512).bfloat16(), tmp_path)
-    ours = import_llama(tmp_path)
+    ours = imported(tmp_path)
     there = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="auto").eval()
     assert ours.head.weight.dtype == there.lm_head.weight.dtype == torch.bfloat16
     ids = torch.arange(512)[None] % 31
@@ -320,11 +455,10 @@ def test_bug_b14_the_exported_tokenizer_knows_its_special_tokens(exported):
         assert getattr(there, f"{role}_token_id") == getattr(ours, f"{role}_id")
     batch = there([TEXT, "the cat"], padding=True)
     long, short = batch["input_ids"]
-    assert len(long) == len(short) and short[-1] == ours.pad_id
-    assert batch["attention_mask"][1][-1] == 0
-    assert there.decode(
-        [*ours.encode(TEXT), ours.eos_id], skip_special_tokens=True
-    ) == (TEXT)
+    assert len(long) == len(short) and short[0] == ours.pad_id
+    assert batch["attention_mask"][1][0] == 0
+    ids = [*ours.encode(TEXT), ours.eos_id]
+    assert there.decode(ids, skip_special_tokens=True) == TEXT
     assert len(there) == ours.vocab_size  # no token was invented
 
 
@@ -335,12 +469,113 @@ def test_a_special_token_inside_a_text_stays_ordinary_text(exported):
     assert ours.eos_id not in there.encode(text)
 
 
-def test_our_tokenizer_comes_back_from_an_export(exported):
-    """Defect 4: `from_transformers` did not accept it."""
+def same_tokenizer(one, other):
+    ids = [[getattr(t, f"{role}_id") for role in ROLES] for t in (one, other)]
+    sizes = [one.vocab_size, other.vocab_size]
+    texts = [[t.encode(text) for text in (TEXT, "the<eos> cat")] for t in (one, other)]
+    return all(first == second for first, second in (ids, sizes, texts))
+
+
+def test_the_pair_comes_back_from_an_export(exported, tmp_path):
+    """Defect 4: the package could not read the tokenizer of its own export."""
     ours, there = exported
-    back = from_transformers(there)
-    assert back.vocab_size == ours.vocab_size
-    for text in (TEXT, "the<eos> cat"):
-        assert back.encode(text) == ours.encode(text)
-    for role in ROLES:
-        assert getattr(back, f"{role}_id") == getattr(ours, f"{role}_id")
+    model, back = import_llama(tmp_path)
+    assert isinstance(back, Tokenizer) and same_tokenizer(ours, back)
+    export_llama(model, tmp_path / "again", back)
+    there.save_pretrained(tmp_path / "theirs")
+    assert same_tokenizer(ours, read_tokenizer(tmp_path / "theirs"))
+    assert same_tokenizer(ours, from_transformers(there))
+
+
+def test_a_folder_without_tokenizer_has_none(tmp_path):
+    export_llama(make_model(), tmp_path)
+    assert import_llama(tmp_path)[1] is None
+
+
+def rewrite(folder, name, **content):
+    (folder / name).write_text(json.dumps(content))
+
+
+def test_special_tokens_are_found_wherever_a_folder_names_them(exported, tmp_path):
+    ours, _ = exported
+    names = {f"{role}_token": token for role, token in ROLES.items()}
+    objects = {name: {"content": token} for name, token in names.items()}
+    ids = {f"{role}_token_id": getattr(ours, f"{role}_id") for role in ROLES}
+    nothing = {name: "" for name in names}  # as the first LLaMA folders have it
+    (tmp_path / "generation_config.json").unlink(missing_ok=True)
+    change_settings(tmp_path, **dict.fromkeys(ids, ...))
+    for file, content in (
+        ("tokenizer_config.json", objects),
+        ("special_tokens_map.json", names),
+        ("special_tokens_map.json", objects),
+        ("generation_config.json", ids),
+        ("generation_config.json", ids | {"eos_token_id": [ours.eos_id, 7]}),
+    ):
+        rewrite(tmp_path, "tokenizer_config.json", **nothing)
+        with pytest.raises(ValueError, match="must name the eos_token, and no other"):
+            read_tokenizer(tmp_path)
+        rewrite(tmp_path, file, **content)
+        assert same_tokenizer(ours, import_llama(tmp_path)[1])
+        (tmp_path / file).unlink()
+    rewrite(tmp_path, "tokenizer_config.json", **nothing)
+    change_settings(tmp_path, **ids)
+    assert same_tokenizer(ours, import_llama(tmp_path)[1])
+
+
+def test_roles_that_a_folder_leaves_open(exported, tmp_path):
+    ours, _ = exported
+    (tmp_path / "generation_config.json").unlink(missing_ok=True)
+    named = {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}
+    settings = dict.fromkeys([f"{role}_token_id" for role in ROLES], ...)
+    change_settings(tmp_path, **settings)
+    for changes, roles in (
+        ({}, "unk bos eos unk"),
+        ({"pad_token": "<eos>"}, "unk bos eos unk"),
+        ({"bos_token": None}, "unk eos eos unk"),
+        ({"unk_token": None}, "eos bos eos eos"),
+        ({"pad_token": "<pad>", "unk_token": None}, "pad bos eos eos"),
+    ):
+        rewrite(tmp_path, "tokenizer_config.json", **(named | changes))
+        found = read_tokenizer(tmp_path)
+        wanted = [getattr(ours, f"{role}_id") for role in roles.split()]
+        assert [getattr(found, f"{role}_id") for role in ROLES] == wanted
+
+
+def test_a_tokenizer_that_does_not_fit_is_refused(exported, tmp_path):
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    for changes, sentence in (
+        ({"pad_token": "[PAD]"}, r"'\[PAD\]' is not in the vocabulary"),
+        ({"eos_token": "</s>"}, "'</s>' is not in the vocabulary"),
+    ):
+        rewrite(tmp_path, "tokenizer_config.json", **(settings | changes))
+        assert_refused(tmp_path, sentence)
+    (tmp_path / "tokenizer_config.json").write_text("{")
+    assert_refused(tmp_path, "tokenizer_config.json is not valid JSON")
+    rewrite(tmp_path, "tokenizer_config.json", **settings)
+    vocab_size = import_llama(tmp_path)[0].config.vocab_size
+    change_settings(tmp_path, vocab_size=vocab_size - 1)
+    assert_refused(tmp_path, f"has ids up to {vocab_size - 1}, but config.json says")
+    change_settings(tmp_path, vocab_size=vocab_size)
+    path = tmp_path / "tokenizer.json"
+    for content in ("", "{}", "no", json.dumps({"model": {"type": "Other"}})):
+        path.write_text(content)
+        assert_refused(tmp_path, "tokenizer.json is not a file of the tokenizers libr")
+    path.unlink()
+    (tmp_path / "tokenizer.model").write_bytes(b"sentencepiece")
+    assert_refused(tmp_path, "must contain tokenizer.json, got only tokenizer.model; ")
+
+
+needs_260k = pytest.mark.skipif(
+    not STORIES_260K.is_dir(), reason="needs the model stories260K"
+)
+
+
+@needs_260k
+def test_a_published_model_writes_its_published_text():
+    """llama2.c publishes what stories260K writes at temperature 0."""
+    model, tokenizer = import_llama(STORIES_260K)
+    assert model.config.num_kv_heads < model.config.num_heads
+    assert tokenizer.vocab_size == model.config.vocab_size == 512
+    begin = torch.tensor([[tokenizer.bos_id]])
+    ids = greedy(CachedStep(model), begin, 255, stop_id=tokenizer.bos_id)
+    assert tokenizer.decode(ids[0]) == (STORIES_260K / "greedy.txt").read_text()

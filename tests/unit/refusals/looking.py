@@ -7,7 +7,7 @@ import numpy as np, torch
 from torch import nn
 from safetensors.torch import load_file, save_file
 import course_utils.looking.plots as pl
-from course_utils import export as ex, pretrained as pr, workshop
+from course_utils import export as ex, llama_folder as lf, pretrained as pr, workshop
 from course_utils.looking import metrics as me
 from course_utils.looking.views import story_page as sp
 from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
@@ -18,6 +18,7 @@ from course_utils.looking.heads import find_heads
 from course_utils.looking.intervening import activation_patch, intervene
 from course_utils.looking.intervening import mean_ablation, zero_ablation
 from course_utils.looking.recording import Recording, record
+from course_utils.text import tokenizer_folder as tf
 from course_utils.text.tokenizer import train_words
 from course_utils.looking.views import bertviz_offline, page, pieces
 from course_utils.looking.views.bertviz_offline import show_bertviz
@@ -74,6 +75,16 @@ def without(source, name, file):
     folder = D / name
     shutil.copytree(D / source, folder, dirs_exist_ok=True)
     (folder / file).unlink()
+    return folder
+
+def torch_file(name, content):
+    folder = without("hf", name, "model.safetensors")
+    (folder / "pytorch_model.bin").write_bytes(content)
+    return folder
+
+def in_parts(name, index):
+    folder = without("hf", name, "model.safetensors")
+    (folder / "model.safetensors.index.json").write_text(index)
     return folder
 
 def weights(source, name, **tensors):
@@ -625,6 +636,43 @@ CALLS = {
     "hf('r18', rope_parameters={'rope_theta': 0.5})": "ValueError rope_theta > 1 0.5",
     "hf('r19', num_key_value_heads='2')": "ValueError num_key_value_heads integer '2'",
     "ex.import_llama(weights('hf', 'w1', more=eye))": "ValueError unexpected 'more'",
+    "ex.import_llama(changed('hf', 'w2', 'tokenizer_config.json', eos_token=5,"
+    " bos_token='<s>'))": "ValueError '<s>' vocabulary",
+    "ex.import_llama(written('w3', 'tokenizer.json', b'no'))": (
+        "ValueError tokenizer.json tokenizers library"
+    ),
+    "hf('w4', vocab_size=6)": "ValueError tokenizer.json ids 6 vocab_size=6",
+    "ex.import_llama(torch_file('w5', b'no'))": (
+        "ValueError pytorch_model.bin torch.load weights_only"
+    ),
+    "ex.import_llama(in_parts('w6', '{}'))": "ValueError index.json weight_map None",
+    'ex.import_llama(in_parts(\'w7\', \'{"weight_map": {"a": "../b"}}\'))': (
+        "ValueError index.json weight_map folder '../b'"
+    ),
+    # the names of a LLaMA folder
+    "lf.settings_of(None)": "TypeError config LlamaConfig None",
+    "lf.config_of(None)": "TypeError settings dict None",
+    "lf.config_of({})": "ValueError model_type 'llama' None",
+    "lf.tensors_of(None)": "TypeError model LlamaLM None",
+    "lf.tensors_of(translator)": "TypeError model LlamaLM EncoderDecoder",
+    "lf.read_state(None, llama.config)": "TypeError folder str Path None",
+    "lf.read_state(D / 'hf', None)": "TypeError config LlamaConfig None",
+    "lf.read_state(D / 'empty', llama.config)": "ValueError folder model.safetensors",
+    "lf.read_state(D / 'hf', other.config)": "ValueError embed_tokens (9, 8) (7, 8)",
+    # the files of a tokenizer
+    "tf.write_tokenizer(None, D / 'empty', 4)": "TypeError tokenizer Tokenizer None",
+    "tf.write_tokenizer(tok, None, 4)": "TypeError folder str Path None",
+    "tf.write_tokenizer(tok, D / 'none', 4)": "ValueError folder exist",
+    "tf.write_tokenizer(tok, D / 'empty', 0)": "ValueError max_length >= 1 got 0",
+    "tf.read_tokenizer(None)": "TypeError folder str Path None",
+    "tf.read_tokenizer(D / 'none')": "ValueError folder exist",
+    "tf.read_tokenizer(D / 'empty')": "ValueError folder tokenizer.json",
+    "tf.has_tokenizer(None)": "TypeError folder str Path None",
+    "tf.has_tokenizer(D / 'file')": "ValueError folder exist",
+    "tf.read_settings(None)": "TypeError path str Path None",
+    "tf.read_settings(D / 'file')": "ValueError file JSON",
+    "tf.write_settings([], D / 'x')": "TypeError settings dict list",
+    "tf.write_settings({}, None)": "TypeError path str Path None",
     # pretrained
     "pr.load('gpt2')": "ValueError name tinystories 'gpt2' config.json",
     "pr.load(None)": "TypeError name str Path None",
