@@ -1,13 +1,20 @@
 """What is exported opens in transformers, and comes back; the rest is refused."""
 
+import inspect
 import json
 import os
+import subprocess
+import sys
+import sysconfig
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from course_utils import export, llama_folder
 from course_utils.config import LlamaConfig
 from course_utils.decoding import CachedStep, greedy
 from course_utils.export import export_llama, import_llama
@@ -21,7 +28,8 @@ from course_utils.text.tokenizer import (
 )
 from course_utils.text.tokenizer_folder import read_tokenizer
 
-STORIES_260K = Path(__file__).parents[3] / "shared/data/stories260K"
+ROOT = Path(__file__).parents[2]
+STORIES_260K = ROOT.parent / "shared/data/stories260K"
 
 SHAPE = {
     "vocab_size": 31,
@@ -406,6 +414,214 @@ def test_a_folder_of_the_course_is_refused_and_so_is_ours_by_the_course(tmp_path
         load(tmp_path / "theirs")
 
 
+# --- export: the folder --------------------------------------------------------------
+
+
+def test_an_export_that_is_refused_writes_nothing(tmp_path):
+    """Defect 10: another model left an empty folder, another tokenizer was accepted."""
+    tokenizer = train_words(["the cat sat because it was tired"])
+    fitting = make_model(vocab_size=tokenizer.vocab_size)
+    broken = make_model()
+    broken.norm.weight.data[3] = float("nan")
+    above = tmp_path / "above"
+    plain = inspect.unwrap(export_llama)
+    for call, error, sentence in (
+        (lambda f: plain(torch.nn.Linear(2, 2), f), TypeError, "model must be a Llama"),
+        (lambda f: plain(make_model(), f, "words"), TypeError, "tokenizer must be a T"),
+        (
+            lambda f: plain(make_model(), f, tokenizer),
+            ValueError,
+            "tokenizer .* vocab_size=31, got 11",
+        ),
+        (lambda f: plain(broken, f), ValueError, "finite weights, 'norm.weight' has"),
+        (
+            lambda f: plain(fitting, f, tokenizer, begin_id=11),
+            ValueError,
+            "begin_id must be in .*vocab_size=11.*, got 11",
+        ),
+        (lambda f: plain(fitting, f, begin_id=1), ValueError, "needs a tokenizer"),
+        (lambda f: plain(fitting, f, trained_on=""), ValueError, "trained_on must not"),
+        (lambda f: plain(fitting, f, trained_on=5), TypeError, "trained_on must be a"),
+    ):
+        with pytest.raises(error, match=sentence):
+            call(above / "folder")
+        assert not list(tmp_path.iterdir())
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(ValueError, match="folder must not be a file, got"):
+        export_llama(make_model(), tmp_path / "file")
+
+
+def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path):
+    folder = tmp_path / "above" / "folder"
+    export_llama(make_model(), folder)
+    export_llama(make_model(num_layers=1), folder)
+    assert imported(folder).config.num_layers == 1
+    assert [path.name for path in folder.parent.iterdir()] == ["folder"]
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"an earlier export, .* holds 'notes.txt'"):
+        export_llama(make_model(), folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    (folder / "notes.txt").unlink()
+    (folder / "README.md").write_text("The model of somebody else.")
+    with pytest.raises(ValueError, match=r"an earlier export, .* holds 'README.md'"):
+        export_llama(make_model(), folder)
+    assert imported(folder).config.num_layers == 1
+
+
+def other_settings(monkeypatch):
+    def settings_of(config):
+        return llama_folder.settings_of(config) | {"rms_norm_eps": 0.3}
+
+    monkeypatch.setattr(export, "settings_of", settings_of)
+
+
+def other_tensors(monkeypatch):
+    def tensors_of(model):
+        tensors = llama_folder.tensors_of(model)
+        return tensors | {NORM: tensors[NORM] + 1}
+
+    monkeypatch.setattr(export, "tensors_of", tensors_of)
+
+
+def other_logits(monkeypatch):
+    from transformers import LlamaForCausalLM
+
+    forward = LlamaForCausalLM.forward
+
+    def changed(self, *given, **named):
+        found = forward(self, *given, **named)
+        found.logits = found.logits * 1.01
+        return found
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", changed)
+
+
+def other_text(monkeypatch):
+    from transformers import LlamaForCausalLM
+
+    generate = LlamaForCausalLM.generate
+
+    def changed(self, **named):
+        ids = generate(self, **named)
+        ids[0, 1] = (ids[0, 1] + 1) % 11
+        return ids
+
+    monkeypatch.setattr(LlamaForCausalLM, "generate", changed)
+
+
+def other_tokens(monkeypatch):
+    from transformers import PreTrainedTokenizerFast
+
+    encode = PreTrainedTokenizerFast.encode
+
+    def changed(self, text, **named):
+        return [*encode(self, text, **named), 1]
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "encode", changed)
+
+
+def other_roles(monkeypatch):
+    def write(settings, path):
+        if "bos_token" in settings:
+            settings = settings | {"bos_token": "<unk>"}
+        path.write_text(json.dumps(settings))
+
+    monkeypatch.setattr("course_utils.text.tokenizer_folder.write_settings", write)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (other_settings, "import_llama reads other settings"),
+        (other_tensors, "import_llama reads other numbers in 'norm.weight'"),
+        (other_roles, "import_llama reads another bos token"),
+        (other_logits, r"transformers 5\S+ computes other logits .* differ by"),
+        (other_tokens, "transformers encodes .* in another way"),
+        (other_text, "transformers writes another greedy text"),
+    ],
+)
+def test_an_export_that_opens_as_something_else_leaves_nothing(
+    tmp_path, monkeypatch, change, sentence
+):
+    tokenizer = train_words(["the cat sat because it was tired"])
+    model = make_model(vocab_size=tokenizer.vocab_size)
+    export_llama(model, tmp_path / "earlier", tokenizer)
+    earlier = {path: path.read_bytes() for path in (tmp_path / "earlier").iterdir()}
+    with monkeypatch.context() as patch:
+        change(patch)
+        for name in ("new", "earlier"):
+            with pytest.raises(RuntimeError, match=sentence) as caught:
+                export_llama(model, tmp_path / name, tokenizer)
+            text = str(caught.value)
+            assert len(text) < 240 and "\n" not in text
+    assert [path.name for path in tmp_path.iterdir()] == ["earlier"]
+    left = {path: path.read_bytes() for path in (tmp_path / "earlier").iterdir()}
+    assert left == earlier
+    export_llama(model, tmp_path / "new", tokenizer)
+
+
+def test_without_transformers_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ImportError, match="opens the folder with transformers, which"):
+        export_llama(make_model(), tmp_path / "folder")
+    assert not list(tmp_path.iterdir())
+
+
+def test_export_and_import_are_quiet_and_draw_no_random_numbers(tmp_path, capfd):
+    """A cell that exports must not change what the cells after it compute."""
+    tokenizer = train_words(["the cat sat because it was tired"])
+    model = make_model(vocab_size=tokenizer.vocab_size, dropout=0.1).train()
+    before = torch.get_rng_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        export_llama(model, tmp_path / "folder", tokenizer)
+        import_llama(tmp_path / "folder")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert model.training
+    assert capfd.readouterr() == ("", "")
+
+
+def test_numpy_sizes_are_written_as_numbers():
+    """A config takes them where types are not checked, as they are in the tests."""
+    config = make_model().config
+    object.__setattr__(config, "num_layers", np.int64(2))
+    object.__setattr__(config, "norm_eps", np.float32(0.5))
+    settings = llama_folder.settings_of(config)
+    assert type(settings["num_hidden_layers"]) is int
+    assert type(settings["rms_norm_eps"]) is float
+
+
+def test_everyone_may_read_the_weights_who_may_read_the_settings(tmp_path):
+    export_llama(make_model(), tmp_path / "folder")
+    modes = {path.stat().st_mode for path in (tmp_path / "folder").iterdir()}
+    assert len(modes) == 1
+
+
+def test_the_card_says_what_the_model_is_and_what_the_caller_says(tmp_path):
+    tokenizer = train_words(["the cat sat because it was tired"])
+    model = make_model(vocab_size=tokenizer.vocab_size, num_kv_heads=2).bfloat16()
+    folder = tmp_path / "teller"
+    export_llama(model, folder, tokenizer, trained_on="One sentence about a cat.")
+    card = (folder / "README.md").read_text()
+    head, _, body = card.removeprefix("---\n").partition("---\n")
+    assert "library_name: transformers\n" in head
+    parameters = sum(weight.numel() for weight in model.parameters())
+    for words in (
+        "# teller",
+        "stored in bfloat16",
+        f"| parameters | {parameters:,} |",
+        "| key-value heads | 2 |",
+        "| tokens in the vocabulary | 11 |",
+        "## Training data\n\nOne sentence about a cat.\n",
+        'model="teller"',
+    ):
+        assert words in body, words
+    export_llama(model, folder)
+    card = (folder / "README.md").read_text()
+    assert "training data were not named" in card
+    assert "holds no tokenizer" in card and "cat" not in card
+
+
 def test_rounded_weights_keep_exact_positions(tmp_path):
     """Defect 6: a folder in bfloat16 was imported with its rotary table rounded."""
     from transformers import AutoModelForCausalLM
@@ -565,6 +781,110 @@ def test_a_tokenizer_that_does_not_fit_is_refused(exported, tmp_path):
     assert_refused(tmp_path, "must contain tokenizer.json, got only tokenizer.model; ")
 
 
+# --- in the hands of others ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tinystories", "stories"])
+def test_without_a_prompt_it_begins_a_story(name, tmp_path):
+    """Defect 11: the storyteller never saw bos in training, and began in the middle of
+    a sentence; the model of the story world never saw eos."""
+    model, tokenizer = load(name)
+    export_llama(model, tmp_path / "folder", tokenizer)
+    settings = json.loads((tmp_path / "folder/generation_config.json").read_text())
+    begins = {"tinystories": tokenizer.eos_id, "stories": tokenizer.bos_id}
+    assert settings["bos_token_id"] == begins[name]
+    assert settings["max_new_tokens"] < model.config.max_length
+    other = tokenizer.bos_id + tokenizer.eos_id - begins[name]
+    export_llama(model, tmp_path / "folder", tokenizer, begin_id=other)
+    settings = json.loads((tmp_path / "folder/generation_config.json").read_text())
+    assert settings["bos_token_id"] == other
+
+
+PROMPTS = ["Once upon a time there", "One day Tom<eos> went", "Lily"]
+NEW = 12
+SAID_BY_VERSION_4 = ("Device set to use", "The following generation flags are not")
+
+
+def used(python, folder, ids):
+    """What tests/support/opened_folder.py finds in a folder."""
+    script = ROOT / "tests/support/opened_folder.py"
+    given = [str(folder), json.dumps(PROMPTS), json.dumps(ids)]
+    done = subprocess.run(
+        [python, "-W", "error::UserWarning", script, *given],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": ""},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = done.stderr.splitlines()
+    return json.loads(done.stdout), [
+        line for line in said if not line.startswith(SAID_BY_VERSION_4)
+    ]
+
+
+def assert_used_as_ours(python, folder):
+    """The shipped storyteller, opened by people who know nothing of it."""
+    model, tokenizer = load("tinystories")
+    export_llama(model, folder, tokenizer)
+    ids = torch.randint(2048, (2, 320), generator=torch.Generator().manual_seed(1))
+    found, said = used(python, folder, ids.tolist())
+    assert not said
+    assert found["special"] == ROLES
+    assert found["special ids"] == {r: getattr(tokenizer, f"{r}_id") for r in ROLES}
+    assert found["size"] == tokenizer.vocab_size
+    assert found["dtype"] == "torch.float32"
+    rows = [tokenizer.encode(text) for text in PROMPTS]
+    assert found["ids"] == rows and found["back"] == PROMPTS
+    length = max(map(len, rows))
+    padding = [length - len(row) for row in rows]
+    pads = zip(padding, rows, strict=True)
+    assert found["padded"] == [[tokenizer.pad_id] * n + row for n, row in pads]
+    assert [row.count(0) for row in found["attention mask"]] == padding
+    with torch.no_grad():
+        gap = torch.tensor(found["last logits"]) - model(ids)[:, -1]
+    assert gap.abs().max() < 1e-4
+    stop = tokenizer.eos_id
+    texts = [
+        tokenizer.decode(
+            greedy(CachedStep(model), torch.tensor([row]), NEW, stop_id=stop)[0]
+        )
+        for row in rows
+    ]
+    assert found["alone"] == found["together"] == found["pipeline"] == texts
+    story = greedy(CachedStep(model), torch.tensor([[stop]]), 256, stop_id=stop)[0]
+    assert found["promptless"] == story.tolist()
+    assert found["empty prompt"] == tokenizer.decode(story)
+    assert found["empty prompt"].startswith("Once upon a time")
+    return found["version"]
+
+
+def test_people_use_the_folder_as_it_is(tmp_path):
+    version = assert_used_as_ours(sys.executable, tmp_path / "folder")
+    assert version.startswith("5.")
+
+
+@pytest.mark.long
+def test_people_use_the_folder_with_version_4_of_transformers(tmp_path):
+    """In an environment of its own, which then borrows torch from this one."""
+    own = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", own], check=True)
+    python = own / "bin" / "python"
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "-q", "transformers==4.57.1"],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:]
+        pytest.skip(f"transformers 4.57.1 could not be installed: {last}")
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    place = subprocess.check_output([python, "-c", asked], text=True)
+    borrowed = Path(place.strip()) / "borrowed.pth"  # searched after its own packages
+    borrowed.write_text(sysconfig.get_path("purelib") + "\n")
+    version = assert_used_as_ours(python, tmp_path / "folder")
+    assert version == "4.57.1"
+
+
 needs_260k = pytest.mark.skipif(
     not STORIES_260K.is_dir(), reason="needs the model stories260K"
 )
@@ -579,3 +899,21 @@ def test_a_published_model_writes_its_published_text():
     begin = torch.tensor([[tokenizer.bos_id]])
     ids = greedy(CachedStep(model), begin, 255, stop_id=tokenizer.bos_id)
     assert tokenizer.decode(ids[0]) == (STORIES_260K / "greedy.txt").read_text()
+
+
+@needs_260k
+def test_a_published_model_goes_out_again(tmp_path):
+    from transformers import AutoTokenizer
+
+    model, tokenizer = import_llama(STORIES_260K)
+    export_llama(model, tmp_path / "folder", tokenizer)
+    settings = json.loads((tmp_path / "folder/generation_config.json").read_text())
+    assert settings["bos_token_id"] == tokenizer.bos_id
+    back, words = import_llama(tmp_path / "folder")
+    assert back.config == model.config
+    there = AutoTokenizer.from_pretrained(STORIES_260K)
+    for text in ("Once upon a time, bàn 🙂", "</s> is no end<s>", ""):
+        ids = words.encode(text)
+        assert ids == tokenizer.encode(text) and words.decode(ids) == text
+        if "<" not in text:
+            assert ids == there.encode(text, add_special_tokens=False)

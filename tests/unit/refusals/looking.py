@@ -38,6 +38,8 @@ other = LlamaLM(LlamaConfig(vocab_size=9, **sizes))
 translator = EncoderDecoder(EncoderDecoderConfig(
     source_vocab_size=tok.vocab_size, target_vocab_size=tok.vocab_size,
     encoder=StackConfig(**sizes), decoder=StackConfig(**sizes)))
+nan_llama = LlamaLM(llama.config)
+nan_llama.norm.weight.data[0] = nan
 D = Path(tempfile.mkdtemp())
 (D / "file").write_text("x")
 (D / "empty").mkdir()
@@ -592,6 +594,17 @@ CALLS = {
     "ex.export_llama(llama, D / 'x', 'tok')": "TypeError tokenizer Tokenizer 'tok'",
     "ex.export_llama(llama, None)": "TypeError folder str Path None",
     "ex.export_llama(llama, D / 'file')": "ValueError folder file",
+    "ex.export_llama(llama, D / 'own')": "ValueError folder new empty 'config.json'",
+    "ex.export_llama(llama, D / 'x', tok, begin_id=7)": (
+        "ValueError begin_id vocab_size=7 got 7"
+    ),
+    "ex.export_llama(llama, D / 'x', tok, begin_id='<eos>')": (
+        "TypeError begin_id integer '<eos>'"
+    ),
+    "ex.export_llama(llama, D / 'x', begin_id=2)": "ValueError begin_id tokenizer 2",
+    "ex.export_llama(llama, D / 'x', tok, trained_on=' ')": "ValueError trained_on ' '",
+    "ex.export_llama(llama, D / 'x', tok, trained_on=3)": "TypeError trained_on str 3",
+    "ex.export_llama(nan_llama, D / 'x')": "ValueError model finite 'norm.weight'",
     "ex.import_llama(None)": "TypeError folder str Path None",
     "ex.import_llama(D / 'none')": "ValueError folder config.json",
     "ex.import_llama(D / 'empty')": "ValueError folder config.json",
