@@ -202,6 +202,20 @@ def test_tables_of_positions_are_not_rounded_twice(low):
     assert narrow.double().rotary.cos.dtype == torch.float64
     exact, _ = rotary_table(256, 6, dtype=torch.float64)
     assert torch.equal(narrow.rotary.cos, exact)
+    encoder = Encoder(VOCAB, STACK).to(low).double()
+    exact = sinusoidal_positions(STACK.max_length, 24, dtype=torch.float64)
+    assert torch.equal(encoder.embedding.positions.table, exact)
+
+
+def test_a_step_computes_no_table(monkeypatch):
+    """They are computed when a model is made, moved or cast, and then only read."""
+    ids = some_ids()
+    models = [*decoders().values(), Encoder(VOCAB, STACK)]
+    monkeypatch.setattr("course_utils.positions._angles", None)
+    for model in models:
+        model(ids).sum().backward()
+    with pytest.raises(TypeError):
+        models[-1].double()
 
 
 def test_tables_are_made_anew_when_a_model_leaves_the_meta_device():
