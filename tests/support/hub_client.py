@@ -10,10 +10,12 @@ import sys
 import time
 
 import datasets
+import torch
 import transformers
 
 from course_utils.data.hub import (
     load_labelled,
+    load_model,
     load_pairs,
     load_texts,
     load_tokenizer,
@@ -81,6 +83,12 @@ def tokens():
     return {"ids": ids, "text": tokenizer.decode(ids), "end": tokenizer.eos_token}
 
 
+def weights_of(name):
+    """The shapes of the attention weights of a model."""
+    output = load_model(name)(torch.tensor([[1, 2, 3]]), output_attentions=True)
+    return [list(one.shape) for one in output.attentions]
+
+
 def patient():
     """The faults that the libraries meet with many retries."""
     return {
@@ -104,7 +112,10 @@ def quick():
         results[name] = attempt(lambda name=name: load_texts(f"faulty/{name}"))
     results["damaged again"] = attempt(lambda: load_texts("faulty/damaged"))
     results["damaged tokenizer"] = attempt(lambda: load_tokenizer("faulty/damaged"))
+    results["model"] = attempt(lambda: weights_of("tiny/model"))
+    results["damaged model"] = attempt(lambda: weights_of("faulty/model"))
     os.environ["HF_HUB_OFFLINE"] = "1"
+    results["cached model"] = attempt(lambda: weights_of("tiny/model"))
     results["cached"] = attempt(lambda: load_texts(STORIES, limit=5))
     results["cached gaps"] = attempt(lambda: load_texts("odd/texts", limit=2))
     results["cached tokenizer"] = attempt(lambda: len(load_tokenizer(TOKENIZER)))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+import transformers
 
 from course_utils.data import connection, files, hub
 from course_utils.data.hub import DataUnavailable, load_labelled, load_pairs, load_texts
@@ -338,6 +339,10 @@ def mirrored(tmp_path_factory):
     copy.mkdir(parents=True)
     for path in (root / "models" / TOKENIZER).iterdir():
         write(copy, path.name, path.read_bytes())
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=11, intermediate_size=16, **sizes)
+    for name in ("tiny", "faulty"):
+        transformers.BertModel(config).save_pretrained(root / "models" / name / "model")
     return root, real
 
 
@@ -350,6 +355,7 @@ def visit_hub(root, home, *arguments):
         mirror.fault("GET /storage.*/stalled", "stall", after=2000, seconds=5)
         mirror.fault("GET /api/.*/silent", "stall", after=0, seconds=20)
         mirror.fault("GET .*/damaged/.*(parquet|vocab|tokenizer.json)", "corrupt")
+        mirror.fault("GET .*/faulty/model/.*safetensors", "corrupt")
         env = {**os.environ, **mirror.env(home), "PYTHONPATH": str(ROOT)}
         env |= {"HF_HUB_DOWNLOAD_TIMEOUT": "2", "TQDM_DISABLE": "1"}
         command = [
@@ -436,7 +442,8 @@ def test_what_the_request_got_wrong_is_a_value_error(visit):
         ("dropped", "could not be fetched"),
         ("damaged", "download_mode='force_redownload'"),
         ("damaged again", "download_mode='force_redownload'"),
-        ("damaged tokenizer", "force_download=True"),
+        ("damaged tokenizer", "AutoTokenizer.from_pretrained('faulty/damaged', force"),
+        ("damaged model", "AutoModel.from_pretrained('faulty/model', force_download"),
         ("silent", "does not answer, nothing of that name is cached"),
         ("absent", "no public repository datasets/faulty/absent"),
         ("not cached", "does not answer, nothing of that name is cached"),
@@ -469,6 +476,10 @@ def test_a_silent_hub_costs_seconds(visit):
 def test_cached_data_load_without_a_hub(visit):
     assert value(visit, "cached") == value(visit, "ours")["first"]
     assert value(visit, "cached tokenizer") > 1000
+
+
+def test_a_model_gives_its_weights_by_name_and_from_the_cache(visit):
+    assert value(visit, "model") == value(visit, "cached model") == [[1, 2, 3, 3]]
 
 
 def test_nothing_is_printed_beside(visit):
