@@ -22,6 +22,7 @@ from course_utils import workshop
 from course_utils.looking.views import page
 from tests.support import notebook_plugin as plugin
 from tests.support.figures import figure_problems
+from tests.support.findings import expect_none
 from tests.support.notebook_environment import quiet_variables
 from tests.support.notebook_rules import ROOT, problems, style, style_problems
 
@@ -322,6 +323,13 @@ def test_each_broken_rule_is_named(sound, kind):
     planted = copy.deepcopy(sound)
     plant(planted.cells[index])
     assert any(expected in what for what in problems(planted, folder))
+
+
+def test_every_finding_is_told():
+    with pytest.raises(pytest.fail.Exception) as failure:
+        expect_none(f"cell {number} is wrong" for number in range(3))
+    assert str(failure.value) == "cell 0 is wrong\ncell 1 is wrong\ncell 2 is wrong"
+    expect_none([])
 
 
 STYLE = {

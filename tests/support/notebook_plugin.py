@@ -22,6 +22,7 @@ from nbval import plugin as nbval_plugin
 from course_utils.workshop import fingerprint
 from tests.support.changed_notebooks import record_of
 from tests.support.figures import FOLDER, figure_problems, unlike
+from tests.support.findings import expect_none
 from tests.support.mirror_data import trained_model
 from tests.support.notebook_environment import ROOT, notebook_environment
 from tests.support.notebook_rules import (
@@ -217,8 +218,7 @@ class Rules(pytest.Item):
     """The rules for stored notebooks, as the first item of each notebook."""
 
     def runtest(self):
-        if found := problems(self.parent.nb, self.path.parent):
-            pytest.fail("\n".join(found), pytrace=False)
+        expect_none(problems(self.parent.nb, self.path.parent))
 
     def reportinfo(self):
         return self.path, 0, f"{self.path.name}::{self.name}"
