@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.findings import expect_none
+from tests.support.notebook_rules import link_problems
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
 PATHS = {path.name: path for path in sorted(FOLDER.glob("[0-9]*.ipynb"))}
@@ -14,6 +17,7 @@ PAGES = {
     name: (FOLDER / "book" / f"{name}.md").read_text("utf-8")
     for name in ("paper", "symptoms", "glossary")
 }
+BOOK_PATHS = [f"notebooks/book/{name}.md" for name in (*PAGES, "exercises")]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 ENTRY = re.compile(r"^\*\*([^*]+)\*\*.*?$", re.MULTILINE)
 # Bold words that introduce nothing: labels, stress, and what stands in other words.
@@ -97,6 +101,11 @@ def test_links_lead_to_sections(page):
         assert not anchor or anchor in SECTIONS[name], link
 
 
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", *BOOK_PATHS])
+def test_the_words_of_a_link_name_the_notebook_that_it_leads_to(path):
+    expect_none(link_problems((ROOT / path).read_text("utf-8")))
+
+
 @pytest.mark.parametrize("page", ["paper", "symptoms"])
 def test_every_row_leads_somewhere(page):
     rows = [line for line in PAGES[page].splitlines() if line.startswith("| ")]
@@ -126,7 +135,8 @@ def test_the_glossary_is_in_alphabetical_order():
 def test_the_glossary_knows_what_is_introduced(name):
     known = {term.casefold() for term, _ in entries()}
     known |= {term + ending for term in known for ending in ("s", "es")}
-    assert [term for term in introduced(name) if term not in known] == []
+    unknown = [term for term in introduced(name) if term not in known]
+    expect_none(f"the glossary lacks {term!r}" for term in unknown)
 
 
 @pytest.mark.parametrize("name", PATHS)

@@ -24,7 +24,13 @@ from tests.support import notebook_plugin as plugin
 from tests.support.figures import figure_problems
 from tests.support.findings import expect_none
 from tests.support.notebook_environment import quiet_variables
-from tests.support.notebook_rules import ROOT, problems, style, style_problems
+from tests.support.notebook_rules import (
+    ROOT,
+    link_problems,
+    problems,
+    style,
+    style_problems,
+)
 
 DRAW = """\
 import numpy as np
@@ -259,7 +265,11 @@ def put_worded_figure(cell):
 
 SLASH = "/"
 RULES = {
-    "unexecuted cell": (2, lambda c: c.update(execution_count=None), "in order"),
+    "unexecuted cell": (
+        2,
+        lambda c: c.update(execution_count=None),
+        "In [2] 90-003 was not executed in order",
+    ),
     "wrong order": (2, lambda c: c.update(execution_count=7), "in order"),
     "removed alt text": (2, lambda c: put_output(c, **{"image/png": "x"}), "alt text"),
     "lost alt text": (2, lambda c: c.metadata.update(alt=["A."]), "no figure has"),
@@ -278,8 +288,8 @@ RULES = {
     ),
     "path in source": (
         2,
-        lambda c: c.update(source=f"open('{SLASH}tmp/a')"),
-        "machine",
+        lambda c: c.update(source=f"open('{SLASH}tmp/a/b-1.txt')"),
+        f"In [2] 90-003 holds a path of a machine: {SLASH}tmp/a/b-1.txt",
     ),
     "this machine": (0, lambda c: c.update(source=f"see {ROOT}"), "this machine"),
     "warning": (2, put_stderr, "stderr"),
@@ -303,7 +313,11 @@ RULES = {
         "in the book alike",
     ),
     "empty cell": (2, lambda c: c.update(source="  "), "is empty"),
-    "no alt": (0, lambda c: c.update(source="![](../LICENSE)"), "without alt"),
+    "no alt": (
+        0,
+        lambda c: c.update(source="![](../LICENSE)"),
+        "text 90-001 shows ../LICENSE without alt",
+    ),
     "img no alt": (
         0,
         lambda c: c.update(source="<img src='../LICENSE'>"),
@@ -311,6 +325,16 @@ RULES = {
     ),
     "remote": (0, lambda c: c.update(source="![a](https://a.b/c.svg)"), "not a local"),
     "lost": (0, lambda c: c.update(source="![a](../images/none.svg)"), "not a local"),
+    "link to another": (
+        0,
+        lambda c: c.update(source="[11 · The backbone](10_tokenizer.ipynb)"),
+        "words, '11 · The backbone', do not fit its target 10_tokenizer.ipynb",
+    ),
+    "link in a sentence": (
+        0,
+        lambda c: c.update(source="[see notebook 04](../03_masks.ipynb#5--masks)"),
+        "words, 'see notebook 04', do not fit",
+    ),
     "twin ids": (2, lambda c: c.update(id="90-001"), "id of their own"),
 }
 
@@ -323,6 +347,14 @@ def test_each_broken_rule_is_named(sound, kind):
     planted = copy.deepcopy(sound)
     plant(planted.cells[index])
     assert any(expected in what for what in problems(planted, folder))
+
+
+def test_links_that_fit_are_no_problem():
+    text = (
+        "[11 · The backbone](11_backbone.ipynb), [03](../notebooks/03_masks.ipynb), "
+        "[the masks](03_masks.ipynb), [2.5 times](03_masks.ipynb), [40 heads](a.md)"
+    )
+    assert list(link_problems(text)) == []
 
 
 def test_every_finding_is_told():

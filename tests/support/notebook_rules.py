@@ -28,11 +28,19 @@ TAGS = {
     "timing",
     "trained-model",
 }
-HOMES = r"(?<![\w+/=.:])/(?:home|root|Users|tmp|work|mnt|opt|private|content)/\w"
-MACHINE_PATH = re.compile(HOMES + r"|\b[A-Za-z]:\\\\?Users\\|ipykernel_\d+")
+FOLDERS = "home|root|Users|tmp|work|mnt|opt|private|content"
+MACHINE_PATH = re.compile(
+    rf"(?<![\w+/=.:])/(?:{FOLDERS})/\w[\w./+-]*"
+    r"|\b[A-Za-z]:\\\\?Users\\[\w.\\+-]*"
+    r"|ipykernel_\d+"
+)
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 COMMENT_MARK = re.compile(r"#\s*(PYTEST_VALIDATE|NBVAL_)")
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(\s*([^)\s]+)[^)]*\)")
+NOTEBOOK_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(\s*([^)\s]*?(\d\d)_\w+\.ipynb[^)\s]*)")
+TOLD_NUMBER = re.compile(
+    r"^\W*(\d\d)\b(?![.,:]\d)|\bnotebooks? (\d\d)\b", re.IGNORECASE
+)
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""\b(alt|src)\s*=\s*("[^"]*"|'[^']*')""", re.IGNORECASE)
 REAL_DATA = re.compile(
@@ -80,24 +88,47 @@ def words(output):
     return output.get("metadata", {}).get("image/png", {}).get("words", "")
 
 
+def cell_name(cell, count):
+    """The name of a cell in reports: "In [7] 05-012", or "text 05-013"."""
+    kind = f"In [{count}]" if cell["cell_type"] == "code" else "text"
+    return f"{kind} {cell.get('id', '')}".rstrip()
+
+
 def problems(notebook, folder):
     """Everything wrong with a stored notebook, one sentence each."""
     found = []
-    for count, cell in enumerate(code_cells(notebook), start=1):
-        found += [f"code cell {count} {what}" for what in _code_problems(cell, count)]
-    for index, cell in enumerate(notebook["cells"], start=1):
-        texts = [joined(cell["source"]), *_output_texts(cell)]
-        for path in (match for text in texts for match in MACHINE_PATH.findall(text)):
-            found.append(f"cell {index} holds a path of a machine: {path}")
-        if any(str(place) in text for text in texts for place in _places()):
-            found.append(f"cell {index} holds a path of this machine")
-        if cell["cell_type"] == "markdown":
-            whats = _image_problems(joined(cell["source"]), folder)
-            found += [f"cell {index} {what}" for what in whats]
+    count = 0
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            count += 1
+            whats = [*_code_problems(cell, count), *_path_problems(cell)]
+        else:
+            text = joined(cell["source"])
+            whats = [*_path_problems(cell), *_image_problems(text, folder)]
+            whats += link_problems(text)
+        found += [f"{cell_name(cell, count)} {what}" for what in whats]
     ids = [cell.get("id") for cell in notebook["cells"]]
     if len(set(ids)) != len(ids) or None in ids:
         found.append("cells lack an id of their own: run `make refresh`")
     return found
+
+
+def _path_problems(cell):
+    texts = [joined(cell["source"]), *_output_texts(cell)]
+    paths = [match for text in texts for match in MACHINE_PATH.findall(text)]
+    for path in dict.fromkeys(paths):
+        yield f"holds a path of a machine: {path}"
+    for place in _places():
+        if any(str(place) in text for text in texts):
+            yield f"holds a path of this machine: {place}"
+
+
+def link_problems(text):
+    """Links to a notebook whose words name another one."""
+    for words, target, number in NOTEBOOK_LINK.findall(text):
+        found = TOLD_NUMBER.search(words)
+        if found and (found[1] or found[2]) != number:
+            yield f"has a link whose words, {words!r}, do not fit its target {target}"
 
 
 def _places():
