@@ -60,7 +60,10 @@ HTML = "from IPython.display import HTML\nHTML('<b>{}</b>')"
 SVG = "from IPython.display import SVG\nSVG('<svg><text>{}</text></svg>')"
 WARNING = "import warnings\nwarnings.warn('sta' + 'le')\n1"
 OPEN = "import urllib.request\nurllib.request.urlopen({!r}, timeout=5).status"
+LONG = "HTML('<p>' + 'some words ' * 2000 + '{} more' + ' and words' * 2000)"
 SOCKET = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=5)"
+
+ADVICE = r"(.|\n)*If this is meant: make refresh NB=9"
 
 # kind -> (the source whose outputs are stored, the source that is run, what is said)
 PLANTED = {
@@ -80,11 +83,30 @@ PLANTED = {
     "SVG": (SVG.format(1), SVG.format(2), "mismatch 'image/svg.xml'"),
     "stream": ("print('yes')", "print('no')", "mismatch 'stdout'"),
     "missing output": ("print('yes')", "yes = 1", "Missing output fields"),
-    "new output": ("yes = 1", "print('yes')", "Unexpected output fields"),
+    "stored outputs deleted": (
+        "yes = 1",
+        "print('yes'); 1",
+        "stored outputs are gone.* now it shows stdout, then text/plain. "
+        "`make refresh NB=90`",
+    ),
     "second output": ("print('yes')", "print('yes')\n2", "Unexpected output fields"),
-    "order": ("print(1); draw('a')", "draw('a'); print(1)", "in another order"),
+    "order": (
+        "print(1); draw('a')",
+        "draw('a'); print(1)",
+        f"in another order{ADVICE}",
+    ),
     "exception": ("1 / 1", "1 / 0", "ZeroDivisionError"),
-    "warning": ("1", WARNING, "stale"),
+    "warning": ("1", WARNING, f"stale{ADVICE}"),
+    "a word of a long line": (
+        LONG.format("seven"),
+        LONG.format("eleven"),
+        r"now\n-…[a-z ]{60,}seven [a-z ]{50,60}…\n\+…[a-z ]{60,}eleven [a-z ]{50,60}…",
+    ),
+    "one long line more": (
+        f"{LONG.format(1)}",
+        f"display({LONG.format(1)}); {LONG.format(2)}",
+        "dissimilar number",
+    ),
     "network": ("1", OPEN.format("http://example.com/"), "refused"),
     "raw network": ("1", SOCKET, "runs? without a network"),
 }
@@ -131,9 +153,14 @@ ELSEWHERE = PICTURE_WORDS | {  # made on another CPU: compared by tolerance
     "1e-4 of a curve": ("draw('a')", "draw('a', bend=1.0001)", None),
 }
 IGNORED = {
+    "ignored, stored outputs deleted": (
+        "one = 1",
+        "print(1)",
+        "stored outputs are gone.* `make refresh NB=91`",
+    ),
     "ignored": ("print(1)", "print(2)", None),
-    "ignored, silent": ("print(1)", "one = 1", "other kinds of output"),
-    "ignored, warning": ("1", WARNING, "stale"),
+    "ignored, silent": ("print(1)", "one = 1", f"other kinds of output{ADVICE}"),
+    "ignored, warning": ("1", WARNING, f"stale{ADVICE}"),
 }
 
 
@@ -387,6 +414,8 @@ def test_messages_say_which_cell_what_differs_and_what_to_do(outcome):
     assert f"90_planted.ipynb, In [{number}] 90-{number + 1:03d}: " in said
     assert "\n-5\n+6\n" in said and "make refresh NB=90" in said
     assert "\x1b" not in said and "The cell:\n2 + 4" in said
+    long = cases["90_planted", f"In [{list(PLANTED).index('one long line more') + 3}]"]
+    assert len(long) < 4000, "nobody reads a whole view"
     drawn = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
     assert re.search(r"most, by \d+ of 255, at \d+ pixels from the left and \d+", drawn)
     drawn = cases["92_elsewhere", f"In [{list(ELSEWHERE).index('figure') + 3}]"]

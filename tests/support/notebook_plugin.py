@@ -8,6 +8,7 @@ no network, the rules for stored notebooks, time and memory measured against bud
 import contextlib
 import copy
 import difflib
+import itertools
 import json
 import os
 import re
@@ -37,6 +38,8 @@ from tests.support.totals import totals
 MEMORY_BUDGET = 3.0  # GiB
 SECONDS_BUDGET = {"08": 300, "13": 300}
 OTHER_SECONDS = 120
+LONG_LINE = 200  # characters; of a longer line only the changed words are shown
+AROUND = 60  # characters that are shown before and after them
 MEASURED = {}  # notebook -> (seconds, GiB, Style)
 SIZES = {}  # what else has a budget -> (measured, allowed)
 OTHER = {}  # notebook -> how this machine differs from the one that made its figures
@@ -88,10 +91,15 @@ def compare_outputs(self, test, ref, skip_compare=None):
     """What went to stderr, then nbval's comparison of texts, then ours of figures."""
     for output in test:
         if output.get("name") == "stderr":
-            self.comparison_traceback = [f"Cell writes to stderr: {output['text']}"]
+            said = f"Cell writes to stderr: {output['text']}"
+            self.comparison_traceback = [said, advice(self)]
             return False
+    if test and not ref:
+        self.comparison_traceback = [nothing_stored(self, test)]
+        return False
     if not _nbval_compare(self, comparable(test), comparable(ref), skip_compare):
-        self.comparison_traceback.append(advice(self))
+        told = [clipped(part) for part in self.comparison_traceback]
+        self.comparison_traceback = [*told, advice(self)]
         return False
     name = f"{self.path.stem}_{self.cell.get('id', '')}"
     self.comparison_traceback += figure_problems(test, ref, self.parent.other, name)
@@ -104,16 +112,76 @@ def advice(cell):
     return f"If this is meant: make refresh NB={cell.path.stem[:2]}"
 
 
+def clipped(text):
+    """The text without what no report has room for: the ends of very long lines."""
+    lines = []
+    for line in shortened(text).splitlines():
+        whole = len(line) <= 2 * LONG_LINE
+        lines.append(line if whole else f"{line[: 2 * LONG_LINE]}…")
+    return "\n".join(lines)
+
+
+def nothing_stored(cell, outputs):
+    """What to say of a cell that shows something, and whose stored outputs are gone."""
+    return (
+        f"Its stored outputs are gone, or it never showed anything: now it shows "
+        f"{', then '.join(order(outputs))}. `make refresh NB={cell.path.stem[:2]}` "
+        f"stores its outputs again"
+    )
+
+
 def show_difference(self, kind, stored, computed):
     """Texts line by line, as git has it: "-" is what is stored, "+" what came now."""
     self.comparison_traceback.append(f"mismatch {kind!r}: - stored, + now")
-    lines = [shortened(str(text)).splitlines() for text in (stored, computed)]
-    told = list(difflib.unified_diff(*lines, lineterm="", n=1))[2:]  # two file names
-    self.comparison_traceback += told or ["(within a long run of letters and digits)"]
+    self.comparison_traceback += difference(str(stored), str(computed))
 
 
-def run_cell(self):
-    """nbval's run of a cell, then what holds even where the output is ignored."""
+def difference(stored, computed):
+    """The lines that differ; of long ones only the words that differ, and a few around.
+
+    Pictures stand in a text as long runs of letters and digits, which nobody can read.
+    """
+    before = shortened(stored).splitlines()
+    after = shortened(computed).splitlines()
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
+    if not changes:
+        return ["(within a long run of letters and digits)"]
+    if max(map(len, before + after)) <= LONG_LINE:
+        return list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+    told = []
+    for _, first, last, new_first, new_last in changes:
+        old_lines = "\n".join(before[first:last])
+        new_lines = "\n".join(after[new_first:new_last])
+        old, new = changed_words(old_lines, new_lines)
+        told += [f"-{old}", f"+{new}"]
+    return told
+
+
+def changed_words(old, new):
+    """Both texts from a little before their first difference to a little after it."""
+    start = same_length(old, new)
+    end = same_length(reversed(old[start:]), reversed(new[start:]))
+    return excerpt(old, start, len(old) - end), excerpt(new, start, len(new) - end)
+
+
+def same_length(old, new):
+    """How many characters are the same at the start of both."""
+    pairs = zip(old, new, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def excerpt(text, start, end):
+    """The text from `start` to `end`, at most so long, with what stands around it."""
+    first = max(0, start - AROUND)
+    last = min(end, start + LONG_LINE) + AROUND
+    ellipsis_before = "…" if first > 0 else ""
+    ellipsis_after = "…" if last < len(text) else ""
+    return f"{ellipsis_before}{text[first:last]}{ellipsis_after}"
+
+
+def execute(self):
+    """nbval's run of a cell, timed; what follows from a broken cell is left out."""
     if "trained-model" in self.cell.metadata.get("tags", []) and not trained_model():
         pytest.skip("the trained model is not here: `make test` fetches it")
     started = time.perf_counter()
@@ -130,17 +198,37 @@ def run_cell(self):
         raise
     finally:
         self.parent.cell_seconds[self.name] = time.perf_counter() - started
+
+
+def run_cell(self):
+    """The run of a cell, then what holds even where its output is ignored."""
+    execute(self)
     outputs = nbval_plugin.coalesce_streams(self.test_outputs)
     for output in outputs:
         if output.get("name") == "stderr":
-            self.raise_cell_error("Cell writes to stderr", output["text"])
+            told = f"{output['text']}\n{advice(self)}"
+            self.raise_cell_error("Cell writes to stderr", told)
     stored, computed = order(self.cell.outputs), order(self.test_outputs)
+    if computed and not stored and not self.options["check_exception"]:
+        told = nothing_stored(self, self.test_outputs)
+        self.raise_cell_error("Cell outputs differ", told)
     if self.options["check"] and stored != computed:
-        told = f"stored: {', then '.join(stored)}\nnow: {', then '.join(computed)}"
+        lines = [
+            f"stored: {', then '.join(stored) or 'nothing'}",
+            f"now: {', then '.join(computed) or 'nothing'}",
+            advice(self),
+        ]
+        told = "\n".join(lines)
         self.raise_cell_error("Cell shows its outputs in another order", told)
-    missing = kinds(self.cell.outputs) ^ kinds(outputs)
-    if missing and not self.options["check_exception"]:
-        self.raise_cell_error("Cell shows other kinds of output", str(missing))
+    stored, computed = kinds(self.cell.outputs), kinds(outputs)
+    if stored != computed and not self.options["check_exception"]:
+        lines = [
+            f"stored: {', '.join(sorted(stored)) or 'nothing'}",
+            f"now: {', '.join(sorted(computed)) or 'nothing'}",
+            advice(self),
+        ]
+        told = "\n".join(lines)
+        self.raise_cell_error("Cell shows other kinds of output", told)
 
 
 def report_failure(self, excinfo):
