@@ -15,6 +15,10 @@ from tests.support.notebook_environment import ROOT, quiet_variables
 REFUSED = {
     "address": "import socket; socket.create_connection(('192.0.2.1', 80), timeout=9)",
     "name": "import socket; socket.getaddrinfo('example.com', 80)",
+    "old name": "import socket; socket.gethostbyname('example.com')",
+    "likeness": "import socket; socket.getaddrinfo('localhost.example.com', 80)",
+    "datagram": "import socket; u = socket.socket(type=socket.SOCK_DGRAM);"
+    "u.sendto(b'1', ('192.0.2.1', 80))",
     "page": "import urllib.request as u; u.urlopen('http://example.com', timeout=9)",
     "library": "import httpx; httpx.get('http://example.com', trust_env=False)",
 }

@@ -113,7 +113,7 @@ PLANTED = {
         f"display({LONG.format(1)}); {LONG.format(2)}",
         "dissimilar number",
     ),
-    "network": ("1", OPEN.format("http://example.com/"), "refused"),
+    "network": ("1", OPEN.format("http://example.com/"), "run without a network"),
     "raw network": ("1", SOCKET, "runs? without a network"),
 }
 PLANTED |= {  # changes of a picture that no tolerance sees
@@ -180,6 +180,88 @@ BOOKS = {
     "91_ignored": (IGNORED, ["nbval-ignore-output"]),
     "92_elsewhere": (ELSEWHERE, []),
 }
+
+
+# A cell of the notebook that leaves traces -> what is said of it.
+SWALLOWED = "try:\n    {}\nexcept OSError:\n    pass"
+TRACES = {
+    "a page": (
+        SWALLOWED.format("urlopen('http://page.example/')"),
+        "tries to reach page.example:80: ",
+    ),
+    "an encrypted page": (
+        SWALLOWED.format("urlopen('https://safe.example/')"),
+        "tries to reach safe.example:443: ",
+    ),
+    "a socket": (
+        SWALLOWED.format("socket.create_connection(('192.0.2.1', 8080))"),
+        "tries to reach 192.0.2.1:8080: ",
+    ),
+    "a name": (
+        SWALLOWED.format("socket.gethostbyname('name.example')"),
+        "tries to reach name.example: ",
+    ),
+    "a child": (
+        "code = \"import socket; socket.create_connection(('child.example', 80))\"\n"
+        "done = subprocess.run([sys.executable, '-c', code], capture_output=True)",
+        "tries to reach child.example:80: ",
+    ),
+    "another program": (
+        # Isolated, Python does not know of `kernel_site`, as little as git or curl do.
+        "code = \"from urllib.request import urlopen as u; u('http://far.example')\"\n"
+        "command = [sys.executable, '-I', '-c', code]\n"
+        "done = subprocess.run(command, capture_output=True)",
+        "tries to reach far.example:80: ",
+    ),
+    "a file beside it": (
+        "size = Path('left.txt').write_text('left')",
+        "leaves left.txt behind: write into a `tempfile",
+    ),
+    "a file of another language": (
+        "import torch\ntorch.save(torch.zeros(1), 'left.pt')",
+        "leaves left.pt behind",
+    ),
+    "a file of a child": (
+        "code = \"open('child.txt', 'w')\"\n"
+        "done = subprocess.run([sys.executable, '-c', code])",
+        "leaves child.txt behind",
+    ),
+    "an empty folder": ("Path('empty').mkdir()", "leaves empty behind"),
+    "a file at home": (
+        "size = (Path.home() / 'notes.txt').write_text('left')",
+        "leaves ~/notes.txt behind",
+    ),
+    "a temporary file": (
+        "with tempfile.NamedTemporaryFile(prefix='left', delete=False): pass",
+        "leaves the temporary file left",
+    ),
+    "a file elsewhere": (
+        "place = Path(os.environ['PLANTED_ELSEWHERE'])\n"
+        "size = (place / 'far.txt').write_text('left')",
+        "elsewhere/far.txt behind",
+    ),
+    "a changed file": (
+        "size = Path('known.txt').write_text('changed')",
+        "changes known.txt: ",
+    ),
+}
+TIDY = [
+    "with tempfile.TemporaryDirectory() as folder:\n"
+    "    size = (Path(folder) / 'one.txt').write_text('one')",
+    "folder = tempfile.TemporaryDirectory()\n"
+    "size = (Path(folder.name) / 'until the kernel ends.txt').write_text('one')",
+    "Path('short.txt').touch()\nPath('short.txt').unlink()",
+    "Path('runs').mkdir()\nPath('runs/checkpoint').touch()",
+    "found = Path('known.txt').read_text()",
+    "with open(os.devnull, 'w') as file:\n    size = file.write('nothing')",
+    "with socket.create_server(('127.0.0.1', 0)) as server:\n"
+    "    socket.create_connection(('localhost', server.getsockname()[1])).close()",
+    "name = socket.getfqdn()",
+]
+TRACED_IMPORTS = """\
+import os, socket, subprocess, sys, tempfile
+from pathlib import Path
+from urllib.request import urlopen"""
 
 
 def write_notebook(path, sources, tags=()):
@@ -446,6 +528,44 @@ def test_each_breach_of_style_is_named(sound, kind):
     plant, expected = STYLE[kind]
     plant(sound)
     assert any(expected in what for what in style_problems(style(sound)))
+
+
+def write_silent_notebook(path, sources):
+    """A notebook whose cells show nothing."""
+    cells = []
+    for count, source in enumerate([TRACED_IMPORTS, *sources], start=1):
+        name = f"{path.name[:2]}-{count:03d}"
+        cells.append(new_code_cell(source, id=name, execution_count=count))
+    nbformat.write(new_notebook(cells=cells), path)
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """The run of a notebook that leaves traces, and of one that is tidy."""
+    folder = tmp_path_factory.mktemp("traced")
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "known.txt").write_text("known")
+    write_silent_notebook(folder / "93_tidy.ipynb", TIDY)
+    sources = [source for source, _ in TRACES.values()]
+    write_silent_notebook(folder / "94_leaves.ipynb", sources)
+    _, cases, _ = run_pytest(folder, PLANTED_ELSEWHERE=str(elsewhere))
+    return cases
+
+
+@pytest.mark.parametrize("kind", TRACES)
+def test_each_trace_is_told_with_its_cell(traced, kind):
+    count = list(TRACES).index(kind) + 2
+    assert traced["94_leaves", f"In [{count}]"] == "", "its cell hides it"
+    lines = traced["94_leaves", "leftovers"].splitlines()
+    cell = f"In [{count}] 94-{count:03d} "
+    said = [line[line.index(cell) :] for line in lines if cell in line]
+    assert said and all(TRACES[kind][1] in line for line in said), lines
+
+
+def test_a_tidy_notebook_leaves_no_trace(traced):
+    said = {name: text for (book, name), text in traced.items() if book == "93_tidy"}
+    assert len(said) == len(TIDY) + 4 and not any(said.values()), said
 
 
 def test_messages_say_which_cell_what_differs_and_what_to_do(outcome):

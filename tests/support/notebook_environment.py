@@ -36,6 +36,8 @@ def quiet_variables(scratch):
         "TQDM_DISABLE": "1",
         "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_UPDATE_DOWNLOAD_COUNTS": "0",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2"),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -2,7 +2,8 @@
 
 Adds to nbval's strict mode: figures compared pixel by pixel, their words and alt texts
 too, stderr never allowed, kernels in a quiet environment with a mirror of the hub and
-no network, the rules for stored notebooks, time and memory measured against budgets.
+no network, the rules for stored notebooks, time and memory measured against budgets,
+and complaints about files and network requests that a notebook leaves behind.
 """
 
 import contextlib
@@ -12,8 +13,10 @@ import itertools
 import json
 import os
 import re
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -35,6 +38,7 @@ from tests.support.notebook_rules import (
 )
 from tests.support.readme_table import memory_complaint, told_by_readme
 from tests.support.totals import totals
+from tests.support.traces import Traces
 
 MEMORY_BUDGET = 3.0  # GiB
 SECONDS_BUDGET = {"08": 300, "13": 300}
@@ -47,6 +51,7 @@ OTHER = {}  # notebook -> how this machine differs from the one that made its fi
 _started = time.perf_counter()
 _surroundings = contextlib.ExitStack()
 _environment = {}
+_scratch = tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True)
 
 
 def patience():
@@ -199,6 +204,7 @@ def execute(self):
         raise
     finally:
         self.parent.cell_seconds[self.name] = time.perf_counter() - started
+        self.parent.traces.note(self.name)
 
 
 def run_cell(self):
@@ -260,6 +266,18 @@ def start_kernel(**options):
     return _nbval_start(env=_environment, **options)
 
 
+def traces_of(path):
+    """Watch over the files and requests of the notebook that is about to run."""
+    scratch = Path(tempfile.mkdtemp(dir=_scratch.name, prefix=f"{path.stem[:2]}-"))
+    allowed = [
+        Path(_environment["IPYTHONDIR"]).parent,  # the mirror's cache lies there too
+        Path(_environment["MPLCONFIGDIR"]),
+        FOLDER,
+        record_of(path.stem).parent,
+    ]
+    return Traces(scratch, path.parent, allowed)
+
+
 class Watch:
     """Seconds and peak memory of a kernel and all its children, sampled."""
 
@@ -286,7 +304,10 @@ class Watch:
 def set_up_notebook(self):
     _environment["COURSE_OPENED"] = str(record_of(self.path.stem))
     _environment["COURSE_ROOT"] = str(ROOT)
+    self.traces = traces_of(self.path)
+    _environment.update(self.traces.variables())
     _nbval_setup(self)
+    self.traces.note("the start of the kernel")
     here = fingerprint() | {"threads": _environment["OMP_NUM_THREADS"]}
     self.other = unlike(self.nb.metadata.get("made_with"), here)
     OTHER[self.path.stem] = self.other
@@ -301,6 +322,8 @@ def tear_down_notebook(self):
     if getattr(self, "watch", None):
         self.watch.stop()
     _nbval_teardown(self)
+    if getattr(self, "traces", None):
+        self.traces.close()
 
 
 class Rules(pytest.Item):
@@ -314,7 +337,7 @@ class Rules(pytest.Item):
 
 
 class Budget(Rules):
-    """Seconds and memory of the whole notebook, as the last item of each."""
+    """Seconds and memory of the whole notebook, after its last cell."""
 
     def runtest(self):
         seconds, memory = self.parent.watch.stop()
@@ -336,6 +359,17 @@ class Budget(Rules):
                 pytest.fail(said, pytrace=False)
 
 
+class Leftovers(Rules):
+    """The files and requests that the notebook leaves behind, after its kernel ends."""
+
+    def runtest(self):
+        kernel = self.parent.kernel
+        if kernel.is_alive() and not self.parent.timed_out:
+            kernel.km.shutdown_kernel(now=False)  # so that it can tidy up
+        self.parent.traces.note("the end of the kernel")
+        expect_none(self.parent.traces.complaints())
+
+
 def collect_notebook(self):
     yield Rules.from_parent(self, name="rules")
     for place, item in enumerate(_nbval_collect(self), start=1):  # nbval counts from 0
@@ -347,6 +381,7 @@ def collect_notebook(self):
             options=item.options,
         )
     yield Budget.from_parent(self, name="budget")
+    yield Leftovers.from_parent(self, name="leftovers")
 
 
 # --- hooks -------------------------------------------------------------------------
@@ -401,6 +436,7 @@ def pytest_collection_finish(session):
 
 def pytest_unconfigure():
     _surroundings.close()
+    _scratch.cleanup()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,57 +1,73 @@
 """On the path of notebook kernels, in tests and `make refresh`: no way out.
 
-Connections that leave this machine are refused.
+Connections that leave this machine are refused, in every Python process that a notebook
+starts. What the process does can be written down, one line each, into three files:
 
-Where COURSE_OPENED names a file, each file and folder of the project (COURSE_ROOT) that
-this process opens is written into it.
+- COURSE_REFUSED: "host:port" of each refused connection, so that a cell cannot hide it;
+- COURSE_WRITTEN: "new" or "old" and each path that it opens for writing or makes;
+- COURSE_OPENED: each file and folder of the project (COURSE_ROOT) that it opens.
 """
 
 import os
+import re
 import socket
 import sys
 
-_connect = socket.socket.connect
-_connect_ex = socket.socket.connect_ex
-_getaddrinfo = socket.getaddrinfo
-LOCAL = ("127.", "localhost", "::1", "0.0.0.0")
+LOCAL = re.compile(r"127(\.\d+){3}|localhost|::1|::|0\.0\.0\.0")
+OWN_NAMES = {"", socket.gethostname()}
+INTERNET = (socket.AF_INET, socket.AF_INET6)
+NAMED = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
+ADDRESSED = ("socket.connect", "socket.sendto", "socket.sendmsg")
+LOOKS = ("open", "os.listdir", "os.scandir")
+MAKES = {  # event -> the place of the new path among its arguments
+    "os.mkdir": 0,
+    "os.rename": 1,
+    "os.link": 1,
+    "os.symlink": 1,
+    "sqlite3.connect": 0,
+}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-def _check(host):
-    if host and not str(host).startswith(LOCAL):
-        raise ConnectionRefusedError(f"the tests run without a network: {host}")
+def refuse(event, arguments):
+    """An audit hook: what it raises stops the call that is about to happen."""
+    if event in NAMED:
+        host = arguments[0]
+        port = arguments[1] if event == "socket.getaddrinfo" else None
+    elif event in ADDRESSED:
+        connection, address = arguments
+        if connection.family not in INTERNET or not isinstance(address, tuple):
+            return
+        host, port = address[:2]
+    else:
+        return
+    host = host.decode() if isinstance(host, bytes) else str(host or "")
+    if host in OWN_NAMES or LOCAL.fullmatch(host):
+        return
+    port = port.decode() if isinstance(port, bytes) else port
+    place = host if port is None else f"{host}:{port}"
+    if "COURSE_REFUSED" in os.environ:
+        with open(os.environ["COURSE_REFUSED"], "a", encoding="utf-8") as file:
+            file.write(place + "\n")
+    raise ConnectionRefusedError(f"the tests run without a network: {place}")
 
 
-def _checked(connect):
-    def call(self, address):
-        if self.family in (socket.AF_INET, socket.AF_INET6):
-            _check(address[0])
-        return connect(self, address)
-
-    return call
+def whole_path(path):
+    """The path without links and shortcuts; None for what is no path."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None  # a file descriptor: its path was seen when it was opened
+    return os.path.realpath(os.fsdecode(path))
 
 
-def _checked_getaddrinfo(host, *rest, **options):
-    _check(host.decode() if isinstance(host, bytes) else host)
-    return _getaddrinfo(host, *rest, **options)
-
-
-socket.socket.connect = _checked(_connect)
-socket.socket.connect_ex = _checked(_connect_ex)
-socket.getaddrinfo = _checked_getaddrinfo
-
-
-def write_down(record, root):
+def write_down_opened(record, root):
     """An audit hook that adds each new path below `root` to the file `record`."""
     seen = {os.path.realpath(record)}
 
     def hook(event, arguments):
-        if event not in ("open", "os.listdir", "os.scandir") or not arguments:
+        if event not in LOOKS or not arguments:
             return
-        path = "." if arguments[0] is None else arguments[0]
-        if not isinstance(path, str | bytes | os.PathLike):
-            return  # a file descriptor: its path was seen when it was opened
-        path = os.path.realpath(os.fsdecode(path))
-        if path in seen or not path.startswith(root + os.sep):
+        path = whole_path("." if arguments[0] is None else arguments[0])
+        if path is None or path in seen or not path.startswith(root + os.sep):
             return
         seen.add(path)
         with open(record, "a", encoding="utf-8") as file:
@@ -60,6 +76,35 @@ def write_down(record, root):
     return hook
 
 
+def write_down_written(record):
+    """An audit hook that adds each new path that may change to the file `record`."""
+    names = ("COURSE_OPENED", "COURSE_REFUSED")
+    records = [record, *(os.environ[name] for name in names if name in os.environ)]
+    seen = {os.path.realpath(path) for path in records}
+
+    def hook(event, arguments):
+        if event == "open":
+            path, _, flags = arguments
+            if not isinstance(flags, int) or not flags & WRITING:
+                return
+        elif event in MAKES:
+            path = arguments[MAKES[event]]
+        else:
+            return
+        path = whole_path(path)
+        if path is None or path in seen:
+            return
+        seen.add(path)
+        kind = "old" if os.path.exists(path) else "new"
+        with open(record, "a", encoding="utf-8") as file:
+            file.write(f"{kind} {path}\n")
+
+    return hook
+
+
+sys.addaudithook(refuse)
 if "COURSE_OPENED" in os.environ:
     _root = os.path.realpath(os.environ["COURSE_ROOT"])
-    sys.addaudithook(write_down(os.environ["COURSE_OPENED"], _root))
+    sys.addaudithook(write_down_opened(os.environ["COURSE_OPENED"], _root))
+if "COURSE_WRITTEN" in os.environ:
+    sys.addaudithook(write_down_written(os.environ["COURSE_WRITTEN"]))
