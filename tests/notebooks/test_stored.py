@@ -69,6 +69,12 @@ def word_a_sentence(cells):
     cells[first(cells, "markdown", "## 2")]["source"][-1] += " And one word more."
 
 
+def reword_a_number(cells):
+    cell = cells[first(cells, "markdown", "a factor of ten")]
+    text = "".join(cell["source"])
+    cell["source"] = text.replace("a factor of ten", "a factor of two")
+
+
 def unfold(cells):
     folded = [cell for cell in cells if cell["metadata"].get("jupyter")]
     del folded[0]["metadata"]["jupyter"]
@@ -83,6 +89,7 @@ def unfold(cells):
         (delete_assert, "\n-      assert "),
         (weaken_assert, "\n+      assert True or "),
         (word_a_sentence, "\n+text  "),
+        (reword_a_number, "\n+text  "),
         (unfold, "\n-fold  "),
     ],
 )
