@@ -146,9 +146,10 @@ def load_model(name: Source) -> Any:
         model.pooler = None
     needed = [key for key in missing if not key.startswith("pooler.")]
     if needed:
+        others = len(needed) - 1
         raise ValueError(
             f"name must hold every weight of a {type(model).__name__}, "
-            f"{shapes.shown(str(name))} lacks {needed[0]!r} and {len(needed) - 1} others"
+            f"{shapes.shown(str(name))} lacks {needed[0]!r} and {others} others"
         )
     return model.eval()
 

@@ -23,6 +23,7 @@ from course_utils.looking.views import page
 from tests.support import notebook_plugin as plugin
 from tests.support.figures import figure_problems
 from tests.support.findings import expect_none
+from tests.support.mirror_data import trained_model
 from tests.support.notebook_environment import quiet_variables
 from tests.support.notebook_rules import (
     ROOT,
@@ -622,6 +623,18 @@ def test_after_a_broken_cell_what_needs_its_names_is_one_line(tmp_path):
     broken = [name for (_, name), said in cases.items() if "Error" in said]
     assert broken == ["In [1]", "In [11]"], printed
     assert "9 skipped" in printed and printed.count("NameError") == 0
+
+
+def test_cells_that_need_the_trained_model_run_where_it_is(tmp_path):
+    cell = new_code_cell("1 / 0", execution_count=1)
+    cell.metadata["tags"] = ["trained-model"]
+    path = tmp_path / "90_needs.ipynb"
+    nbformat.write(new_notebook(cells=[cell]), path)
+    _, cases, printed = run_pytest(tmp_path, COURSE_MODELS=str(tmp_path))
+    assert "1 skipped" in printed and not cases["90_needs", "In [1]"]
+    if trained_model():
+        _, cases, _ = run_pytest(tmp_path)
+        assert "ZeroDivisionError" in cases["90_needs", "In [1]"]
 
 
 def test_memory_of_a_process_and_its_children_is_seen():

