@@ -242,12 +242,15 @@ class CachedStep:
         changed = self._changed(ids, known)
         if ids.shape[1] == known:
             raise ValueError(f"ids must hold a new position, all {known} are known")
-        new = ids[:, known:].to(_device(self.model))
-        scores = self.model(new, cache=self.cache)[:, -1]
+        scores = self._continue(ids[:, known:].to(_device(self.model)))
         self.seen = ids.clone()  # the caller may write into its own
         if changed is None:
             return scores
         return scores.masked_fill(changed.to(scores.device), math.nan)
+
+    def _continue(self, new: Tensor) -> Tensor:
+        """Scores "b v" of the token after new positions "b t"."""
+        return self.model(new, cache=self.cache)[:, -1]
 
     def _changed(self, ids: Tensor, known: int) -> Tensor | None:
         """Raise if known ids changed; on an accelerator tell so by a tensor."""

@@ -1,0 +1,138 @@
+"""A step for `greedy` and `sample` that does little beside the arithmetic of one token.
+
+Knows how a LlamaLM is built. Knows nothing of how a token is chosen.
+
+The forward pass of the model serves training, recording and decoding alike, and at one
+token per call most of its time goes into everything but arithmetic: small products,
+checks, layers that call layers, copies of the cache. Here all of that is done once,
+before the first token.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.decoding import CachedStep
+from course_utils.models import LlamaLM
+from course_utils.norms import RMSNorm
+from course_utils.positions import rotate_checked
+from course_utils.shapes import check_bounds, check_room, check_type, values_are_at_hand
+
+
+class FastStep(CachedStep):
+    """`CachedStep` for a LlamaLM: the same scores, half as fast again for one row.
+
+    It copies the weights when it is made: what changes in the model afterwards, and
+    what `record` or `intervene` do to it, does not reach it.
+
+    Raises TypeError for another model, and as `CachedStep`.
+    """
+
+    def __init__(self, model: LlamaLM):
+        check_type(LlamaLM, model=model)
+        super().__init__(model)
+        self.layers = [_Layer(block) for block in model.blocks]
+        self.head = joined(model.head)
+        self.known = 0  # positions whose keys and values are stored
+        self.room: Tensor | None = None  # "both layer b g k d"
+
+    def _continue(self, new: Tensor) -> Float[Tensor, "b v"]:
+        if values_are_at_hand(new):
+            check_bounds(new, 0, self.model.config.vocab_size, "ids", "vocab_size")
+        start, length = self.known, new.shape[1]
+        check_room(self.model.config.max_length, start, length)
+        self._make_room(len(new), start + length)
+        cos, sin = self.model.rotary(start, length)
+        x = self.model.tokens(new)
+        for layer, keys, values in zip(self.layers, *self.room, strict=True):
+            x = layer(x, cos, sin, keys, values, start)
+        self.known += length
+        return normed(x[:, -1], self.model.norm) @ self.head
+
+    def _make_room(self, rows: int, needed: int) -> None:
+        """Room for all keys and values; it doubles, so that copies are rare."""
+        config, weight = self.model.config, self.model.tokens.weight
+        held = 0 if self.room is None else self.room.shape[-2]
+        if needed <= held:
+            return
+        size = min(max(2 * held, needed, 64), config.max_length)
+        head_dim = config.d_model // config.num_heads
+        shape = (2, config.num_layers, rows, config.num_kv_heads, size, head_dim)
+        larger = weight.new_zeros(shape)
+        if self.room is not None:
+            larger[..., :held, :] = self.room
+        self.room = larger
+
+
+class _Layer:
+    """One block, its matrices joined."""
+
+    def __init__(self, block: nn.Module):
+        attention, feedforward = block.attention, block.feedforward
+        self.attention_norm = block.attention_norm
+        self.feedforward_norm = block.feedforward_norm
+        self.heads = attention.num_heads
+        self.kv_heads = attention.num_kv_heads
+        self.to_all = joined(
+            attention.to_queries, attention.to_keys, attention.to_values
+        )
+        self.to_output = joined(attention.to_output)
+        self.gate_and_up = joined(feedforward.gate, feedforward.up)
+        self.down = joined(feedforward.down)
+
+    def __call__(
+        self,
+        x: Float[Tensor, "b t m"],
+        cos: Float[Tensor, "t d"],
+        sin: Float[Tensor, "t d"],
+        keys: Float[Tensor, "b g k d"],
+        values: Float[Tensor, "b g k d"],
+        start: int,
+    ) -> Float[Tensor, "b t m"]:
+        """Write the keys and values of x behind `start` others, and use all of them."""
+        rows, length, _ = x.shape
+        end = start + length
+        parts = (normed(x, self.attention_norm) @ self.to_all).view(
+            rows, length, self.heads + 2 * self.kv_heads, -1
+        )
+        parts = parts.transpose(1, 2)
+        turned = self.heads + self.kv_heads  # rotary turns queries and keys alike
+        queries, new_keys = rotate_checked(parts[:, :turned], cos, sin).split(
+            (self.heads, self.kv_heads), dim=1
+        )
+        keys[:, :, start:end] = new_keys
+        values[:, :, start:end] = parts[:, turned:]
+        context = self.attend(queries, keys[:, :, :end], values[:, :, :end])
+        x = x + context.transpose(1, 2).reshape(rows, length, -1) @ self.to_output
+        gate, up = (normed(x, self.feedforward_norm) @ self.gate_and_up).chunk(
+            2, dim=-1
+        )
+        return x + (F.silu(gate) * up) @ self.down
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """The contexts "b h t d". A single query sees every key, so it needs no mask;
+        the queries that share a key are then the rows of one product."""
+        rows, heads, length, head_dim = queries.shape
+        if length == 1:
+            grouped = queries.reshape(rows, self.kv_heads, -1, head_dim)
+            weights = (grouped @ keys.mT * head_dim**-0.5).softmax(dim=-1)
+            return (weights @ values).view(rows, heads, 1, head_dim)
+        mask = torch.ones(length, keys.shape[2], dtype=torch.bool, device=keys.device)
+        mask = mask.tril(keys.shape[2] - length)
+        return F.scaled_dot_product_attention(
+            queries, keys, values, mask, enable_gqa=self.kv_heads < heads
+        )
+
+
+def normed(x: Float[Tensor, "*batch m"], norm: RMSNorm) -> Float[Tensor, "*batch m"]:
+    """What the RMSNorm returns, by PyTorch's own function: one call in place of six."""
+    return F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
+
+
+def joined(*layers: nn.Linear) -> Float[Tensor, "m n"]:
+    """The matrices of layers that read one input as a single one, to stand right of it.
+
+    Laid out so that the product with one row reads memory in order.
+    """
+    return torch.cat([layer.weight for layer in layers]).detach().T.contiguous()
