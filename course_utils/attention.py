@@ -5,7 +5,7 @@ Knows queries, keys, values and masks. Knows nothing of tokens, blocks or models
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -224,11 +224,6 @@ class LayerCache:
         self.keys, self.values = keys, values
         return keys, values
 
-    def select(self, rows: Int64[Tensor, "n"]) -> None:
-        """Keep these rows of the batch, in this order; a row may come twice."""
-        if self.keys is not None:
-            self.keys, self.values = self.keys[rows], self.values[rows]
-
 
 class KeyValueCache:
     """One LayerCache per block, so that decoding computes each position once."""
@@ -241,11 +236,6 @@ class KeyValueCache:
     def length(self) -> int:
         """How many positions are stored."""
         return self.layers[0].length
-
-    def select(self, rows: Int64[Tensor, "n"]) -> None:
-        """Keep these rows of the batch, in this order; a row may come twice."""
-        for layer in self.layers:
-            layer.select(rows)
 
 
 def split_heads(

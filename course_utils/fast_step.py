@@ -33,7 +33,7 @@ class FastStep(CachedStep):
         check_type(LlamaLM, model=model)
         super().__init__(model)
         self.layers = [_Layer(block) for block in model.blocks]
-        self.head = joined(model.head)
+        self.head = _joined(model.head)
         self.known = 0  # positions whose keys and values are stored
         self.room: Tensor | None = None  # "both layer b g k d"
 
@@ -48,7 +48,7 @@ class FastStep(CachedStep):
         for layer, keys, values in zip(self.layers, *self.room, strict=True):
             x = layer(x, cos, sin, keys, values, start)
         self.known += length
-        return normed(x[:, -1], self.model.norm) @ self.head
+        return _normed(x[:, -1], self.model.norm) @ self.head
 
     def _make_room(self, rows: int, needed: int) -> None:
         """Room for all keys and values; it doubles, so that copies are rare."""
@@ -74,12 +74,12 @@ class _Layer:
         self.feedforward_norm = block.feedforward_norm
         self.heads = attention.num_heads
         self.kv_heads = attention.num_kv_heads
-        self.to_all = joined(
+        self.to_all = _joined(
             attention.to_queries, attention.to_keys, attention.to_values
         )
-        self.to_output = joined(attention.to_output)
-        self.gate_and_up = joined(feedforward.gate, feedforward.up)
-        self.down = joined(feedforward.down)
+        self.to_output = _joined(attention.to_output)
+        self.gate_and_up = _joined(feedforward.gate, feedforward.up)
+        self.down = _joined(feedforward.down)
 
     def __call__(
         self,
@@ -93,7 +93,7 @@ class _Layer:
         """Write the keys and values of x behind `start` others, and use all of them."""
         rows, length, _ = x.shape
         end = start + length
-        parts = (normed(x, self.attention_norm) @ self.to_all).view(
+        parts = (_normed(x, self.attention_norm) @ self.to_all).view(
             rows, length, self.heads + 2 * self.kv_heads, -1
         )
         parts = parts.transpose(1, 2)
@@ -105,7 +105,7 @@ class _Layer:
         values[:, :, start:end] = parts[:, turned:]
         context = self.attend(queries, keys[:, :, :end], values[:, :, :end])
         x = x + context.transpose(1, 2).reshape(rows, length, -1) @ self.to_output
-        gate, up = (normed(x, self.feedforward_norm) @ self.gate_and_up).chunk(
+        gate, up = (_normed(x, self.feedforward_norm) @ self.gate_and_up).chunk(
             2, dim=-1
         )
         return x + (F.silu(gate) * up) @ self.down
@@ -125,12 +125,12 @@ class _Layer:
         )
 
 
-def normed(x: Float[Tensor, "*batch m"], norm: RMSNorm) -> Float[Tensor, "*batch m"]:
+def _normed(x: Float[Tensor, "*batch m"], norm: RMSNorm) -> Float[Tensor, "*batch m"]:
     """What the RMSNorm returns, by PyTorch's own function: one call in place of six."""
     return F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
 
 
-def joined(*layers: nn.Linear) -> Float[Tensor, "m n"]:
+def _joined(*layers: nn.Linear) -> Float[Tensor, "m n"]:
     """The matrices of layers that read one input as a single one, to stand right of it.
 
     Laid out so that the product with one row reads memory in order.

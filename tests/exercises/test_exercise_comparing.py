@@ -326,3 +326,10 @@ def test_changes_are_found_wherever_they_hide():
         after = copy.deepcopy(before)
         write(after)
         assert altered(before, after), name
+
+
+@pytest.mark.parametrize("wanted", [1.0, 50.0])
+def test_rounding_is_no_mistake_and_a_thousandth_is_one(wanted):
+    for kind in (float, torch.tensor):
+        assert same(kind(wanted * (1 + 5e-5)), kind(wanted))
+        assert not same(kind(wanted * 1.001), kind(wanted))

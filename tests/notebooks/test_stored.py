@@ -21,12 +21,15 @@ def test_what_is_stored_is_what_is_there(name):
 
 @pytest.fixture
 def house(tmp_path, monkeypatch):
-    """A repository with one notebook, two drawings and a model, to break."""
+    """A repository with one notebook, drawings, a model and guides, to break."""
     (tmp_path / "notebooks").mkdir()
     shutil.copy(ROOT / "notebooks" / NOTEBOOK, tmp_path / "notebooks")
     shutil.copytree(ROOT / "images", tmp_path / "images")
     weights = "course_utils/weights/senses"
     shutil.copytree(ROOT / weights, tmp_path / weights)
+    for name in (".ci", "notebooks/book"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "README.md", tmp_path)
     monkeypatch.setattr(stored, "ROOT", tmp_path)
     return tmp_path
 
@@ -80,6 +83,11 @@ def unfold(cells):
     del folded[0]["metadata"]["jupyter"]
 
 
+def turn_an_alt_text(cells):
+    cell = next(cell for cell in cells if cell["metadata"].get("alt"))
+    cell["metadata"]["alt"][0] = "The opposite."
+
+
 @pytest.mark.parametrize(
     "change, notices",
     [
@@ -91,6 +99,7 @@ def unfold(cells):
         (word_a_sentence, "\n+text  "),
         (reword_a_number, "\n+text  "),
         (unfold, "\n-fold  "),
+        (turn_an_alt_text, "\n+      alt: The opposite."),
     ],
 )
 def test_a_change_of_cells_is_noticed(house, change, notices):
@@ -110,6 +119,9 @@ def test_a_change_of_cells_is_noticed(house, change, notices):
         ("images/01_one_word.svg", b"softmax", b"xamtfos"),
         ("course_utils/weights/senses/tokenizer.json", b"a", b"b"),
         ("course_utils/weights/senses/model.safetensors", b"\x00", b"\x01"),
+        ("README.md", b"minutes", b"seconds"),
+        (".ci/run", b"make test", b"true"),
+        ("notebooks/book/glossary.md", b"costs", b"earns"),
     ],
 )
 def test_a_changed_drawing_or_model_is_noticed(house, name, old, new):

@@ -22,6 +22,7 @@ from course_utils.training.checkpoints import *
 from course_utils.config import *
 from course_utils.data.batches import *
 from course_utils.decoding import *
+from course_utils.fast_step import *
 from course_utils.looking.diagnostics import *
 from course_utils.looking.heads import *
 from course_utils.looking.intervening import *
@@ -289,6 +290,8 @@ CASES = {
         "pad_id=0)"
     ),
     "CachedStep": "CachedStep(D(gpt))(D(ids))",
+    "FastStep": "greedy(FastStep(D(llama)), D(ids), 4)",
+    "FastStep, a prompt on the CPU": "greedy(FastStep(D(llama)), ids, 4)",
     "TranslationStep": "TranslationStep(D(chain).eval(), D(ids))(D(ids))",
     # --- training ---------------------------------------------------------------------
     "label_loss": "label_loss(D(torch.randn(2, 5, 9)), D(labels), 0.1)",
@@ -404,6 +407,7 @@ ON_CPU = {
     "greedy, a prompt on the CPU",
     "sample, a prompt on the CPU",
     "beam_search, a prompt on the CPU",
+    "FastStep, a prompt on the CPU",
 }
 # Public names that take neither a tensor nor a module (or are no function).
 NEITHER = {

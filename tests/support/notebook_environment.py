@@ -62,7 +62,14 @@ def notebook_environment(mirrored=True):
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         environ = {**os.environ, **quiet_variables(scratch)}
-        for name in ("PYTHONWARNINGS", "MPLBACKEND", "MATPLOTLIBRC"):
+        # Importing torch's compiler sets the last two, to a folder outside the scratch.
+        for name in (
+            "PYTHONWARNINGS",
+            "MPLBACKEND",
+            "MATPLOTLIBRC",
+            "TORCHINDUCTOR_CACHE_DIR",
+            "TRITON_CACHE_DIR",
+        ):
             environ.pop(name, None)
         warm_font_cache(environ)
         if mirrored:

@@ -20,6 +20,27 @@ from tests.support.numbers_told import untold
 
 FOLDER = ROOT / "tests" / "stored"
 FIRST = 60  # characters by which a cell is known
+# Beside the package: what is drawn, trained, asked, told, and how all of it is checked.
+FILES = (
+    "images/**/*",
+    "course_utils/weights/**/*",
+    "course_utils/lab_settings/*",
+    "course_utils/pretrained.py",
+    "notebooks/exercises/*.py",
+    "notebooks/book/*.*",
+    "*.md",
+    "*.toml",
+    "*.txt",
+    "tests/models.txt",
+    "CITATION.cff",
+    "LICENSE",
+    "Makefile",
+    ".ci/*",
+    ".github/workflows/*",
+    ".gitattributes",
+    ".gitignore",
+)
+BINARY = (".safetensors", ".png")
 
 
 def complaint(name, before, now):
@@ -28,11 +49,14 @@ def complaint(name, before, now):
         return ""
     lines = before.splitlines(), now.splitlines()
     changed = list(difflib.unified_diff(*lines, f"stored/{name}", "now", "", "", 1, ""))
-    return "\n".join(["If this is meant, run `make accept`.", *changed[:60]])
+    advice = "If this is meant, run `make accept`."
+    if name == "cells.txt":
+        advice += " `make diff` shows the words that changed."
+    return "\n".join([advice, *changed[:60]])
 
 
 def cells_text():
-    """Each notebook's cells in order: kind, checksum, first words, then the asserts.
+    """Each notebook's cells: kind, checksum, first words, then alt texts and asserts.
 
     "fold" is a code cell whose source a reader has to unfold.
     """
@@ -47,6 +71,7 @@ def cells_text():
                 kind = "fold"
             mark = hashlib.sha256(source.encode()).hexdigest()[:6]
             lines.append(f"{kind}  {mark}  {first}")
+            lines += [f"      alt: {alt}" for alt in cell["metadata"].get("alt", [])]
             if cell["cell_type"] == "code":
                 lines += [f"      {claim}" for claim in asserts(source)]
     return "\n".join(lines[1:]) + "\n"
@@ -60,18 +85,12 @@ def asserts(source):
 
 
 def files_text():
-    """Checksums of the drawings, the shipped models and the banks of exercises."""
-    places = [ROOT / "images", ROOT / "course_utils" / "weights"]
-    paths = [path for place in places for path in place.rglob("*") if path.is_file()]
-    paths += (ROOT / "notebooks" / "exercises").glob("*.py")
+    """A checksum for each of FILES; however a checkout ends the lines of a text."""
+    paths = {path for pattern in FILES for path in ROOT.glob(pattern)}
     lines = []
-    for path in sorted(paths):
+    for path in sorted(path for path in paths if path.is_file()):
         content = path.read_bytes()
-        if path.suffix in (
-            ".svg",
-            ".json",
-            ".py",
-        ):  # text: a checkout may end lines otherwise
+        if path.suffix not in BINARY:
             content = content.replace(b"\r\n", b"\n")
         name = path.relative_to(ROOT).as_posix()
         lines.append(f"{hashlib.sha256(content).hexdigest()[:16]}  {name}")

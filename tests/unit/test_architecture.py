@@ -135,6 +135,18 @@ def repository_files():
     return [path for path in paths if path.is_file()]
 
 
+def test_what_is_taught_starts_without_the_large_libraries():
+    """A kernel with these modules starts little later than torch alone."""
+    flat = sorted(path.stem for path in (ROOT / "course_utils").glob("[a-z]*.py"))
+    names = ", ".join(f"course_utils.{name}" for name in flat if name != "pretrained")
+    large = ["transformers", "datasets", "matplotlib", "pandas", "pyarrow"]
+    code = f"import sys, {names}\nprint([n for n in {large} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_the_top_level_holds_what_belongs_there():
     tops = {path.relative_to(ROOT).parts[0] for path in repository_files()}
     assert tops - TOP_LEVEL == set()

@@ -200,3 +200,10 @@ def test_real_stories_within_a_minute(tmp_path, record_budget):
     library = train_bpe(texts, 2048)
     assert list(ours.made) == library_merges(library, tmp_path)
     assert ours.encode(texts[0]) == library.encode(texts[0])
+
+
+def test_english_endings_are_pieces_of_their_own():
+    pieces = ["I", "'m", " you", "'re", " he", "'s", " they", "'d", " we", "'ve"]
+    pieces += [" it", "'ll", " don", "'t"]
+    assert bpe.CUTS.findall("".join(pieces)) == pieces
+    assert bpe.CUTS.findall("o'clock") == ["o", "'", "clock"]

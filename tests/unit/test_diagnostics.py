@@ -91,6 +91,16 @@ def test_leaks_future(model):
     assert leaks_future(lambda x: model(x, off_by_one, causal=False), ids(), VOCAB)
 
 
+@pytest.mark.parametrize("place", [0, 2, LENGTH - 2])
+def test_leaks_future_finds_a_leak_of_one_position(place):
+    def leaky(given):
+        seen = given.clone()
+        seen[:, place] = given[:, place + 1]  # one position reads the next, none else
+        return F.one_hot(seen, VOCAB).double()
+
+    assert leaks_future(leaky, ids(), VOCAB)
+
+
 def test_leaks_future_of_the_translators_target():
     model, source = translator(), ids(5)
     assert not leaks_future(lambda target: model(source, target), ids(), VOCAB)

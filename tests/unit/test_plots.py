@@ -257,3 +257,11 @@ def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monke
     monkeypatch.setattr(figure, "savefig", warns)
     with pytest.warns(UserWarning, match="no room"), pytest.raises(OSError):
         plots.show(figure, alt=ALT)
+
+
+def test_a_mark_frames_the_cell_of_its_row_and_column(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "show", lambda figure, alt: drawn.append(figure))
+    plots.attention_map(WEIGHTS[0], ROWS, COLUMNS, marks=[(0, 1), (2, 4)], alt=ALT)
+    frames = [patch for patch in drawn[0].axes[0].patches if patch.get_width() == 1]
+    assert [frame.get_xy() for frame in frames] == [(0.5, -0.5), (3.5, 1.5)]

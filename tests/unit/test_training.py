@@ -326,6 +326,32 @@ def test_the_loop_is_the_plain_one():
     assert not model.training and history.seconds > 0
 
 
+def test_gradients_are_clipped_to_the_norm_that_is_asked_for(monkeypatch):
+    asked = []
+    clip = nn.utils.clip_grad_norm_
+
+    def watched(parameters, max_norm):
+        asked.append(max_norm)
+        return clip(parameters, max_norm)
+
+    monkeypatch.setattr(nn.utils, "clip_grad_norm_", watched)
+    train(
+        make_model(), batches, replace(CONFIG, steps=2, warmup_steps=1, clip_norm=0.3)
+    )
+    assert asked == [0.3, 0.3]
+
+
+def test_tokens_are_the_labels_of_all_batches_so_far():
+    def shorter(step):
+        inputs, labels = batches(step)
+        labels = labels.clone()
+        labels[0, : step + 1] = -100
+        return inputs, labels
+
+    history = train(make_model(), shorter, replace(CONFIG, steps=3, warmup_steps=1))
+    assert history.tokens == [31, 31 + 30, 31 + 30 + 29]
+
+
 @optimizers
 def test_it_learns(optimizer):
     config = replace(CONFIG, steps=150, learning_rate=1e-2, optimizer=optimizer)
@@ -402,6 +428,16 @@ def test_label_smoothing_is_the_mixture_with_the_uniform_distribution():
     uniform = -logits.log_softmax(-1).mean()
     expected = 0.9 * plain + 0.1 * uniform
     torch.testing.assert_close(label_loss(logits, labels, 0.1), expected)
+
+
+def test_a_loss_of_bfloat16_logits_is_computed_in_float32():
+    torch.manual_seed(0)
+    logits = torch.randn(4, 50, 2048).bfloat16()
+    labels = torch.randint(0, 2048, (4, 50))
+    for smoothing in (0.0, 0.1):
+        loss = label_loss(logits, labels, smoothing)
+        assert loss.dtype == torch.float32
+        torch.testing.assert_close(loss, label_loss(logits.float(), labels, smoothing))
 
 
 def test_an_encoder_decoder_learns_to_copy():
@@ -583,6 +619,16 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights_in_float32():
 def test_precision_follows_what_the_processor_has(monkeypatch, able, expected):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
     assert find_precision(torch.device("cpu")) == expected
+
+
+@pytest.mark.parametrize("emulated", [False, True])
+def test_bfloat16_that_a_gpu_only_emulates_is_not_used(monkeypatch, emulated):
+    def supported(including_emulation=True):
+        return including_emulation or not emulated
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    expected = "float32" if emulated else "bfloat16"
+    assert find_precision(torch.device("cuda")) == expected
 
 
 def test_find_device_prefers_an_accelerator():

@@ -15,6 +15,7 @@ from course_utils.blocks import *
 from course_utils.training.checkpoints import *
 from course_utils.config import *
 from course_utils.decoding import *
+from course_utils.fast_step import *
 from course_utils.looking.diagnostics import *
 from course_utils.feedforward import *
 from course_utils.training.machine import *
