@@ -207,3 +207,17 @@ def test_english_endings_are_pieces_of_their_own():
     pieces += [" it", "'ll", " don", "'t"]
     assert bpe.CUTS.findall("".join(pieces)) == pieces
     assert bpe.CUTS.findall("o'clock") == ["o", "'", "clock"]
+
+
+def test_a_word_that_comes_again_is_encoded_once(monkeypatch):
+    pairs = bpe.train(["the cat and the dog"], 300)
+    asked = []
+    encode_word = type(pairs).encode_word
+
+    def counted(self, word):
+        asked.append(word)
+        return encode_word(self, word)
+
+    monkeypatch.setattr(type(pairs), "encode_word", counted)
+    pairs.encode(" the" * 50 + " cat" * 50)
+    assert sorted(asked) == [b" cat", b" the"]

@@ -102,3 +102,12 @@ def test_what_failed_leaves_no_trace():
         step(wrong)
     with torch.no_grad():
         torch.testing.assert_close(step(ids), model(ids)[:, -1])
+
+
+def test_the_room_for_keys_doubles_as_it_is_needed():
+    model, ids = model_of("grouped"), prompts(1, 200)
+    step, sizes = FastStep(model), []
+    for end in (5, 64, 65, 129, 200):
+        step(ids[:, :end])
+        sizes.append(step.room.shape[-2])
+    assert sizes == [64, 64, 128, 200, 200]

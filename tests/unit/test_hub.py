@@ -1,5 +1,6 @@
 """Data come from where they were asked for, or one clear sentence says why not."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -297,6 +298,11 @@ def test_worlds_come_by_name_and_by_split():
     train, test = (load_pairs("phrases", split, 5) for split in ("train", "test"))
     assert load_pairs("phrases", limit=3) == train[:3]
     assert not set(train) & set(test)
+
+
+def test_the_splits_of_the_story_world_never_meet():
+    starts = sorted(hub.STORY_STARTS.values())
+    assert min(b - a for a, b in itertools.pairwise(starts)) >= 10**8
 
 
 def test_held_out_is_a_share_and_a_function_of_the_sentence():
