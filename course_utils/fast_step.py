@@ -21,7 +21,7 @@ from course_utils.shapes import check_bounds, check_room, check_type, values_are
 
 
 class FastStep(CachedStep):
-    """`CachedStep` for a LlamaLM: the same scores, half as fast again for one row.
+    """`CachedStep` for a LlamaLM: the same scores, up to rounding, in less time.
 
     It copies the weights when it is made: what changes in the model afterwards, and
     what `record` or `intervene` do to it, does not reach it.
@@ -105,9 +105,8 @@ class _Layer:
         values[:, :, start:end] = parts[:, turned:]
         context = self.attend(queries, keys[:, :, :end], values[:, :, :end])
         x = x + context.transpose(1, 2).reshape(rows, length, -1) @ self.to_output
-        gate, up = (_normed(x, self.feedforward_norm) @ self.gate_and_up).chunk(
-            2, dim=-1
-        )
+        hidden = _normed(x, self.feedforward_norm) @ self.gate_and_up
+        gate, up = hidden.chunk(2, dim=-1)
         return x + (F.silu(gate) * up) @ self.down
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

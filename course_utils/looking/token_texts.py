@@ -9,13 +9,8 @@ from typing import Any
 import tokenizers
 
 from course_utils.shapes import check_type, shown
+from course_utils.text.tokenizer import BYTE_OF
 
-# Byte-level vocabularies spell each byte as one character (Radford et al. 2019, section
-# 2.2; the code of GPT-2): itself where it can be printed, else one from 256 on.
-_PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_UNPRINTED = [byte for byte in range(256) if byte not in _PRINTED]
-_BYTE_OF = {chr(byte): byte for byte in _PRINTED}
-_BYTE_OF |= {chr(256 + place): byte for place, byte in enumerate(_UNPRINTED)}
 _CONTROLS = {chr(code) for code in (*range(32), *range(127, 160))} - {"\t", "\n"}
 _SPACE = "Ġ"  # how such a vocabulary spells a space
 _WORD_START = "▁"  # how SentencePiece spells a space
@@ -90,10 +85,10 @@ def _is_byte_level(pieces: list[str]) -> bool:
     if any(_SPACE in piece for piece in pieces):
         return True
     letters = "".join(pieces)
-    if not all(letter in _BYTE_OF for letter in letters):
+    if not all(letter in BYTE_OF for letter in letters):
         return False
     try:
-        text = bytes(_BYTE_OF[letter] for letter in letters).decode()
+        text = bytes(BYTE_OF[letter] for letter in letters).decode()
     except UnicodeDecodeError:
         return False
     return _CONTROLS.isdisjoint(text.replace("\r\n", "\n"))
@@ -104,9 +99,9 @@ def _from_words(piece: str) -> str:
 
 
 def _from_bytes(piece: str) -> str:
-    if not all(letter in _BYTE_OF for letter in piece):
+    if not all(letter in BYTE_OF for letter in piece):
         return piece  # a token that was added to the vocabulary as it is
-    return _decoded(bytes(_BYTE_OF[letter] for letter in piece))
+    return _decoded(bytes(BYTE_OF[letter] for letter in piece))
 
 
 def _decoded(raw: bytes) -> str:

