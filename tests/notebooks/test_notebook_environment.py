@@ -10,7 +10,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tests.support.notebook_environment import ROOT, quiet_variables
+from tests.support.notebook_environment import (
+    ROOT,
+    notebook_environment,
+    quiet_variables,
+)
 
 REFUSED = {
     "address": "import socket; socket.create_connection(('192.0.2.1', 80), timeout=9)",
@@ -107,3 +111,11 @@ def test_a_kernel_imports_the_checkout_under_test(second_checkout):
         if case.get("name").startswith("In [1]")
     ]
     assert list(case) == [], done.stdout
+
+
+@pytest.mark.parametrize("name", ["TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"])
+def test_a_kernel_does_not_share_the_compiler_s_cache(name, monkeypatch):
+    """A test that imports torch's compiler names its cache in the environment."""
+    monkeypatch.setenv(name, "/somewhere/else")
+    with notebook_environment(mirrored=False) as environ:
+        assert name not in environ
