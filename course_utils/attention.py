@@ -5,7 +5,7 @@ Knows queries, keys, values and masks. Knows nothing of tokens, blocks or models
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -95,6 +95,8 @@ def _fused(
     options = {"dropout_p": dropout, "scale": scale}
     square = queries.shape[-2] == keys.shape[-2]
     if causal and square and mask is None and bias is None:
+        if _is_faster_as_products(queries):
+            return _causal_products(queries, keys, values, scale, dropout)
         # The kernel then skips what is hidden; on CUDA only so it may be flash.
         return F.scaled_dot_product_attention(
             queries, keys, values, is_causal=True, **options
@@ -104,6 +106,26 @@ def _fused(
         bias = bias.to(queries.dtype)
         visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
     return F.scaled_dot_product_attention(queries, keys, values, visible, **options)
+
+
+def _is_faster_as_products(queries: Tensor) -> bool:
+    """A CPU multiplies matrices in bfloat16 faster than its fused kernel does.
+
+    The products store all scores, the kernel none: so only where the text is short.
+    """
+    on_cpu = queries.device.type == "cpu"
+    return on_cpu and queries.dtype == torch.bfloat16 and queries.shape[-2] <= 512
+
+
+def _causal_products(
+    queries: Tensor, keys: Tensor, values: Tensor, scale: float | None, dropout: float
+) -> Tensor:
+    """Causal attention as the two matrix products of the formula."""
+    length, head_dim = queries.shape[-2:]
+    scale = head_dim**-0.5 if scale is None else scale
+    hidden = torch.full((length, length), -torch.inf, dtype=queries.dtype).triu(1)
+    scores = (queries * scale) @ keys.mT + hidden
+    return F.dropout(scores.softmax(dim=-1), dropout) @ values
 
 
 def _visible(
@@ -224,6 +246,19 @@ class LayerCache:
         self.keys, self.values = keys, values
         return keys, values
 
+    def select(self, rows: Int64[Tensor, "n"]) -> None:
+        """Keep these rows of the batch, in this order; a row may come several times.
+
+        Raises TypeError or ValueError unless rows are int64 and among those stored.
+        """
+        shapes.check_tensor("rows", rows, ("rows",))
+        if rows.dtype != torch.int64:
+            raise TypeError(f"rows must be int64, got {rows.dtype}")
+        stored = 0 if self.keys is None else len(self.keys)
+        if shapes.values_are_at_hand(rows):
+            shapes.check_bounds(rows, 0, stored, "rows", "the rows stored")
+        self.keys, self.values = self.keys[rows], self.values[rows]
+
 
 class KeyValueCache:
     """One LayerCache per block, so that decoding computes each position once."""
@@ -236,6 +271,11 @@ class KeyValueCache:
     def length(self) -> int:
         """How many positions are stored."""
         return self.layers[0].length
+
+    def select(self, rows: Int64[Tensor, "n"]) -> None:
+        """Keep these rows of the batch in every layer, as `LayerCache.select` does."""
+        for layer in self.layers:
+            layer.select(rows)
 
 
 def split_heads(
@@ -308,26 +348,31 @@ class MultiHeadAttention(nn.Module):
         mask: bool, True = may look, "q k" or broadcasting to "b h q k". causal: no
         position of x looks at a later one; a mask restricts further. bias: added to the
         scores, broadcasting like the mask. cache: keys and values of earlier positions
-        of x; it is extended.
+        of x, which is extended; with a memory, those of the memory, which is read only
+        the first time.
 
         Raises TypeError or ValueError for tensors that do not fit together.
         """
         shapes.check_tensor(
             "x", x, ("batch", "query", "d_model"), d_model=self.to_queries.in_features
         )
-        if memory is None:
-            memory = x
-        elif cache is not None:
-            raise ValueError("cache is for self-attention: memory must be None with it")
-        else:
+        if memory is not None:
             sizes = {"batch": len(x), "d_memory": self.to_keys.in_features}
             axes = ("batch", "key", "d_memory")
             shapes.check_tensor("memory", memory, axes, **sizes)
         queries = _split(self.to_queries(x), self.num_heads)
-        keys = _split(self.to_keys(memory), self.num_heads)
-        values = _split(self.to_values(memory), self.num_heads)
-        if cache is not None:
-            keys, values = cache.append(keys, values)
+        if memory is not None and cache is not None and cache.length:
+            stored = (len(cache.keys), cache.length)
+            shapes.check_same(
+                "cache and memory: batch and length", stored, memory.shape[:2]
+            )
+            keys, values = cache.keys, cache.values
+        else:
+            origin = x if memory is None else memory
+            keys = _split(self.to_keys(origin), self.num_heads)
+            values = _split(self.to_values(origin), self.num_heads)
+            if cache is not None:
+                keys, values = cache.append(keys, values)
         context = self.attend(queries, keys, values, mask, causal=causal, bias=bias)
         return self.to_output(rearrange(context, "b h q d -> b q (h d)"))
 

@@ -107,15 +107,24 @@ class DecoderBlock(EncoderBlock):
         memory: Float[Tensor, "b s n"],
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
+        *,
+        cache: LayerCache | None = None,
+        cross_cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """mask: of the self-attention over x; memory_mask: of the cross-attention.
+        """mask, cache: of the self-attention over x; memory_mask, cross_cache: of the
+        cross-attention.
 
         Raises TypeError without a memory, ValueError for one that does not fit.
         """
         check_type(Tensor, memory=memory)
-        x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
+        x = self.attention_residual(
+            x, lambda y: self.attention(y, mask=mask, cache=cache)
+        )
         x = self.cross_residual(
-            x, lambda y: self.cross_attention(y, memory, mask=memory_mask)
+            x,
+            lambda y: self.cross_attention(
+                y, memory, mask=memory_mask, cache=cross_cache
+            ),
         )
         return self.feedforward_residual(x, self.feedforward)
 

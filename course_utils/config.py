@@ -155,7 +155,7 @@ class TrainConfig:
     steps: int
     learning_rate: float = 1e-3
     warmup_steps: int | None = None  # Adam's second moment is unreliable at first
-    schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
+    schedule: Literal["cosine", "linear", "inverse_sqrt", "constant"] = "cosine"
     weight_decay: float = 0.1
     clip_norm: float = 1.0  # math.inf: never clip
     label_smoothing: float = 0.0

@@ -6,6 +6,7 @@ token that follows. `CachedStep` and `TranslationStep` make one from a model.
 
 import math
 from collections.abc import Callable
+from inspect import signature
 
 import torch
 import torch.nn.functional as F
@@ -271,9 +272,10 @@ class TranslationStep:
     """A step that reads a source once and scores the next token of its translation.
 
     The model offers encode(source) -> memory and decode(target, memory, source) ->
-    logits "b t v". Each source row serves equally many neighboring rows of ids: one for
-    greedy and sample, `beams` for beam_search. Raises ValueError for another number,
-    and for a model in training mode.
+    logits "b t v". With new_cache() and decode(..., cache), only new positions are
+    computed; a beam search may change the order of its beams. Each source row serves
+    equally many neighboring rows of ids: one for greedy and sample, `beams` for
+    beam_search. Raises ValueError for another number, and for a model in training mode.
     """
 
     @torch.no_grad()
@@ -285,6 +287,9 @@ class TranslationStep:
         self.model = model
         self.source = source.to(_device(model))
         self.memory = model.encode(self.source)
+        self.caches = "cache" in signature(model.decode).parameters
+        self.cache = None
+        self.seen: Tensor | None = None
 
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
@@ -298,7 +303,33 @@ class TranslationStep:
             )
         memory = self.memory.repeat_interleave(times, dim=0)
         source = self.source.repeat_interleave(times, dim=0)
-        return self.model.decode(ids.to(source.device), memory, source)[:, -1]
+        target = ids.to(source.device)
+        if not self.caches:
+            return self.model.decode(target, memory, source)[:, -1]
+        parents = self._parents(target, times)
+        self.seen = None  # what fails below is begun anew
+        if parents is None:
+            self.cache = self.model.new_cache()
+        else:
+            self.cache.select(parents)
+        scores = self.model.decode(target, memory, source, self.cache)[:, -1]
+        self.seen = target.clone()  # the caller may write into its own
+        return scores
+
+    def _parents(self, target: Tensor, times: int) -> Tensor | None:
+        """Which row of the last call each row continues; None where one has none."""
+        if self.seen is None or len(self.seen) != len(target):
+            return None
+        known = self.seen.shape[1]
+        if target.shape[1] <= known:
+            return None
+        seen = rearrange(self.seen, "(b w) t -> b 1 w t", w=times)
+        begun = rearrange(target[:, :known], "(b w) t -> b w 1 t", w=times)
+        same = (begun == seen).all(dim=-1)  # "b w w": which continues which
+        if not same.any(dim=-1).all():
+            return None
+        first = torch.arange(0, len(target), times, device=target.device)
+        return (same.int().argmax(dim=-1) + first[:, None]).flatten()
 
 
 def _device(model: nn.Module) -> torch.device:

@@ -42,13 +42,15 @@ class FastStep(CachedStep):
             check_bounds(new, 0, self.model.config.vocab_size, "ids", "vocab_size")
         start, length = self.known, new.shape[1]
         check_room(self.model.config.max_length, start, length)
-        self._make_room(len(new), start + length)
-        cos, sin = self.model.rotary(start, length)
-        x = self.model.tokens(new)
-        for layer, keys, values in zip(self.layers, *self.room, strict=True):
-            x = layer(x, cos, sin, keys, values, start)
+        with torch.inference_mode():  # PyTorch then notes nothing for a later backward
+            self._make_room(len(new), start + length)
+            cos, sin = self.model.rotary(start, length)
+            x = self.model.tokens(new)
+            for layer, keys, values in zip(self.layers, *self.room, strict=True):
+                x = layer(x, cos, sin, keys, values, start)
+            scores = _normed(x[:, -1], self.model.norm) @ self.head
         self.known += length
-        return _normed(x[:, -1], self.model.norm) @ self.head
+        return scores.clone()  # an ordinary tensor again, which may be changed in place
 
     def _make_room(self, rows: int, needed: int) -> None:
         """Room for all keys and values; it doubles, so that copies are rare."""

@@ -54,9 +54,11 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.scale = math.sqrt(config.d_model)
 
-    def forward(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b t m"]:
-        """Raises ValueError past max_length."""
-        return self.dropout(self.positions(self.tokens(ids) * self.scale))
+    def forward(
+        self, ids: Int64[Tensor, "b t"], start: int = 0
+    ) -> Float[Tensor, "b t m"]:
+        """start: position of the first id. Raises ValueError past max_length."""
+        return self.dropout(self.positions(self.tokens(ids) * self.scale, start))
 
 
 class Encoder(nn.Module):
@@ -168,16 +170,24 @@ class EncoderDecoder(nn.Module):
         check_ids(source, self.config.source_vocab_size, "source")
         return self.encoder(source)
 
+    def new_cache(self) -> KeyValueCache:
+        """An empty cache for `decode`: for each block its self- and cross-attention."""
+        return KeyValueCache(2 * len(self.blocks))
+
     def decode(
         self,
         target: Int64[Tensor, "b t"],
         memory: Float[Tensor, "b s n"],
         source: Int64[Tensor, "b s"],
-    ) -> Float[Tensor, "b t v"]:
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "b new v"]:
         """Logits of the token after each target position; source tells the padding.
 
-        Raises TypeError or ValueError for a target, memory and source that do not fit
-        together, ValueError past max_length.
+        cache: of earlier calls with the beginning of this target. Only the positions
+        that it does not hold are computed, and the logits are theirs.
+
+        Raises TypeError or ValueError for a target, memory, source and cache that do
+        not fit together, ValueError past max_length.
         """
         check_ids(target, self.config.target_vocab_size, "target")
         check_ids(source, None, "source")  # `encode` has looked at the ids themselves
@@ -190,13 +200,31 @@ class EncoderDecoder(nn.Module):
             source=source.shape[1],
             d_memory=self.config.encoder.d_model,
         )
-        causal = causal_mask(target.shape[1], device=target.device)
+        known = 0 if cache is None else self._known(cache, target)
+        length = target.shape[1]
+        causal = causal_mask(length - known, length, device=target.device)
         mask = combine_masks(causal, padding_mask(target, self.config.pad_id))
         memory_mask = padding_mask(source, self.config.pad_id)
-        x = self.embedding(target)
-        for block in self.blocks:
-            x = block(x, memory, mask, memory_mask)
+        x = self.embedding(target[:, known:], known)
+        for index, block in enumerate(self.blocks):
+            if cache is None:
+                x = block(x, memory, mask, memory_mask)
+                continue
+            own, cross = cache.layers[2 * index : 2 * index + 2]
+            x = block(x, memory, mask, memory_mask, cache=own, cross_cache=cross)
         return self.head(self.norm(x))
+
+    def _known(self, cache: object, target: Tensor) -> int:
+        """How many positions of the target the cache holds, once it fits."""
+        check_type(KeyValueCache, cache=cache)
+        needed = 2 * len(self.blocks)
+        check_same("cache and model: layers", len(cache.layers), needed)
+        if cache.length and cache.length >= target.shape[1]:
+            raise ValueError(
+                f"target must go on behind the {cache.length} positions of cache, got "
+                f"{target.shape[1]}"
+            )
+        return cache.length
 
     def forward(
         self, source: Int64[Tensor, "b s"], target: Int64[Tensor, "b t"]

@@ -25,9 +25,9 @@ from course_utils.shapes import (
 def learning_rate_at(step: int, config: TrainConfig) -> float:
     """The learning rate of one step, counted from 1.
 
-    It rises linearly to config.learning_rate over warmup_steps, then follows half a
-    cosine down to zero one step after the last ("cosine"), falls with 1 / sqrt(step)
-    ("inverse_sqrt"), or stays ("constant"). With learning_rate =
+    It rises linearly to config.learning_rate over warmup_steps, then falls to zero one
+    step after the last, along half a cosine ("cosine") or a line ("linear"), falls with
+    1 / sqrt(step) ("inverse_sqrt"), or stays ("constant"). With learning_rate =
     (d_model * warmup_steps) ** -0.5, "inverse_sqrt" is equation 3 of Vaswani et al.
     2017, section 5.3.
 
@@ -45,9 +45,11 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
         return peak * step / warmup
     if config.schedule == "inverse_sqrt":
         return peak * math.sqrt(max(warmup, 1) / step)
+    done = (step - warmup) / (config.steps - warmup + 1)
     if config.schedule == "cosine":
-        done = (step - warmup) / (config.steps - warmup + 1)
         return peak * (1 + math.cos(math.pi * done)) / 2
+    if config.schedule == "linear":
+        return peak * (1 - done)
     return peak
 
 
@@ -151,36 +153,55 @@ class Muon(Optimizer):
     def step(self, closure: None = None) -> None:
         """Change every weight that has a gradient."""
         for group in self.param_groups:
-            for weight in (w for w in group["params"] if w.grad is not None):
-                self._move(weight, group)
+            for weights in _by_shape(group["params"]):
+                self._move(weights, group)
 
-    def _move(self, weight: nn.Parameter, group: dict) -> None:
+    def _move(self, weights: list[nn.Parameter], group: dict) -> None:
+        """Change weights of one shape; stacked, their products run together."""
+        ahead = torch.stack(
+            [self._ahead(weight, group["momentum"]) for weight in weights]
+        )
+        updates = orthogonalize(ahead.to(self.dtype or ahead.dtype)).to(ahead.dtype)
+        size = 0.2 * math.sqrt(max(ahead.shape[1:]))
+        for weight, update in zip(weights, updates, strict=True):
+            weight.mul_(1 - group["lr"] * group["weight_decay"])
+            weight.add_(update, alpha=-group["lr"] * size)
+
+    def _ahead(self, weight: nn.Parameter, momentum: float) -> Tensor:
+        """The average of the gradients, as it will be one step later (Nesterov)."""
         state = self.state[weight]
         if not state:
             state["momentum"] = torch.zeros_like(weight)
-        average = state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
-        ahead = weight.grad.lerp(average, group["momentum"])  # Nesterov
-        update = orthogonalize(ahead.to(self.dtype or ahead.dtype)).to(weight.dtype)
-        weight.mul_(1 - group["lr"] * group["weight_decay"])
-        weight.add_(update, alpha=-group["lr"] * 0.2 * math.sqrt(max(weight.shape)))
+        average = state["momentum"].lerp_(weight.grad, 1 - momentum)
+        return weight.grad.lerp(average, momentum)
+
+
+def _by_shape(weights: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """The weights that have a gradient, those of one shape together."""
+    found: dict[torch.Size, list[nn.Parameter]] = {}
+    for weight in weights:
+        if weight.grad is not None:
+            found.setdefault(weight.shape, []).append(weight)
+    return list(found.values())
 
 
 def orthogonalize(
-    matrix: Float[Tensor, "rows columns"], steps: int = 5
-) -> Float[Tensor, "rows columns"]:
+    matrix: Float[Tensor, "*batch rows columns"], steps: int = 5
+) -> Float[Tensor, "*batch rows columns"]:
     """Push all singular values of a matrix towards 1, roughly (into 0.7 … 1.2).
 
     A Newton-Schulz iteration with the coefficients of Jordan et al. 2024: products of
-    matrices only, no decomposition. Raises TypeError or ValueError for anything but a
-    matrix, or steps that are not an integer >= 1.
+    matrices only, no decomposition. A stack of matrices is treated matrix by matrix.
+    Raises TypeError or ValueError for anything else, or steps that are not an
+    integer >= 1.
     """
-    check_tensor("matrix", matrix, ("rows", "columns"))
+    check_tensor("matrix", matrix, ("...", "rows", "columns"))
     check_positive(steps=steps)
     a, b, c = 3.4445, -4.7750, 2.0315
-    tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if tall else matrix
-    x = x / x.norm().clamp(min=1e-7)
+    tall = matrix.shape[-2] > matrix.shape[-1]
+    x = matrix.mT if tall else matrix
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for _ in range(steps):
-        square = x @ x.T
+        square = x @ x.mT
         x = a * x + (b * square + c * square @ square) @ x
-    return x.T if tall else x
+    return x.mT if tall else x

@@ -218,6 +218,10 @@ CASES = {
     "attend, causal, last queries": "attend(D(q)[:, :, :2], D(q), D(q), causal=True)",
     "Attend": "recorded(D(layer), D(x))['attend.weights']",
     "LayerCache": "(c := LayerCache(), c.append(D(q), D(q)), c.append(D(q), D(q)))[2]",
+    "LayerCache.select": (
+        "(c := LayerCache(), c.append(D(q), D(q)), c.select(D(torch.tensor([0, 0]))), "
+        "c.keys)[3]"
+    ),
     "KeyValueCache": "cached(D(llama), D(ids))",
     "split_heads": "split_heads(D(x), 2)",
     "MultiHeadAttention": "D(layer)(D(x), D(x), mask=D(true))",

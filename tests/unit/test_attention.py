@@ -208,6 +208,25 @@ def test_causal_equals_the_causal_mask(queries, keys, masked, biased):
     torch.testing.assert_close(explicit, expected)
 
 
+@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("scale", [None, 0.3])
+@pytest.mark.parametrize("length", [1, 7, 512, 513])
+def test_bfloat16_on_a_cpu_equals_float32(leading, scale, length):
+    """Short causal texts take two products there, longer ones the fused kernel."""
+    torch.manual_seed(0)
+    wide = [torch.randn(*leading, length, 8).requires_grad_() for _ in range(3)]
+    narrow = [x.detach().to(torch.bfloat16).requires_grad_() for x in wide]
+    expected = attend(*wide, causal=True, scale=scale)
+    found = attend(*narrow, causal=True, scale=scale)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, atol=0.03, rtol=0.03)
+    direction = torch.randn_like(expected)
+    expected.backward(direction)
+    found.backward(direction.to(torch.bfloat16))
+    for one, other in zip(wide, narrow, strict=True):
+        torch.testing.assert_close(other.grad.float(), one.grad, atol=0.06, rtol=0.06)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("bias_dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_recording_runs_wherever_the_layer_runs(dtype, bias_dtype):

@@ -448,6 +448,79 @@ def test_translations_of_a_batch_equal_those_row_by_row():
             assert torch.equal(ids[row, : alone.shape[1]], alone[0])
 
 
+def padded_source():
+    source = prompts(3, 6, vocab=13)
+    source[1, 4:] = PAD
+    return source
+
+
+@pytest.mark.parametrize("ends", [[9], [1, 2, 3, 9], [5, 6, 9]])
+def test_a_cached_decoder_gives_the_logits_of_the_whole_target(ends):
+    model, source = translator(), padded_source()
+    target = prompts(3, 9)
+    target[2, 1:3] = PAD  # padding inside stays hidden from all later positions
+    memory, cache, known = model.encode(source), model.new_cache(), 0
+    whole = model.decode(target, memory, source)
+    for end in ends:
+        logits = model.decode(target[:, :end], memory, source, cache)
+        torch.testing.assert_close(logits, whole[:, known:end])
+        known = end
+
+
+def test_a_cached_decoder_reads_the_memory_once():
+    model, source = translator(), padded_source()
+    lengths = []
+    layer = model.blocks[0].cross_attention.to_keys
+    layer.register_forward_hook(lambda *call: lengths.append(call[2].shape[1]))
+    start = torch.ones(3, 1, dtype=torch.int64)
+    greedy(TranslationStep(model, source), start, 6)
+    assert lengths == [6]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_search_may_change_the_order_of_cached_rows(seed):
+    model, source = translator(seed), padded_source()
+    start = torch.ones(3, 1, dtype=torch.int64)
+    step, plain = TranslationStep(model, source), TranslationStep(model, source)
+    plain.caches = False
+    moved = []
+
+    def watched(ids):
+        scores = step(ids)
+        moved.append(not torch.equal(ids[:, :-1], watched.last))
+        watched.last = ids
+        torch.testing.assert_close(scores, plain(ids))
+        return scores
+
+    options = {"beams": 4, "stop_id": STOP, "pad_id": PAD}
+    watched.last = start.repeat_interleave(4, dim=0)[:, :0]
+    found = beam_search(watched, start, 12, **options)
+    assert torch.equal(found, beam_search(plain, start, 12, **options))
+    assert sum(moved) >= 2
+
+
+def test_a_translation_that_does_not_go_on_is_begun_anew():
+    model, source = translator(), padded_source()
+    step, target = TranslationStep(model, source), prompts(3, 7)
+    step(target[:, :5])
+    other = (target + 1) % 11
+    for ids in (other, other[:, :3], other[:, :4].repeat_interleave(2, dim=0)):
+        rows = len(ids) // 3
+        whole = model(source.repeat_interleave(rows, dim=0), ids)
+        torch.testing.assert_close(step(ids), whole[:, -1])
+
+
+def test_a_step_that_failed_is_begun_anew():
+    model, source = translator(), padded_source()
+    step, target = TranslationStep(model, source), prompts(3, 7)
+    step(target[:, :5])
+    handle = model.head.register_forward_pre_hook(lambda *call: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        step(target[:, :6])
+    handle.remove()
+    torch.testing.assert_close(step(target), model(source, target)[:, -1])
+
+
 # ---- nonsense
 
 scores = torch.zeros(2, 7)

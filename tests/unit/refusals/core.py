@@ -42,7 +42,7 @@ true = torch.ones(3, 3, dtype=torch.bool)
 full, used = llama.new_cache(), gpt.new_cache()
 pair = dict(source_vocab_size=9, target_vocab_size=7)
 both = EncoderDecoder(EncoderDecoderConfig(**pair, encoder=stack, decoder=stack)).eval()
-memory = both.encode(ids)
+memory, read = both.encode(ids), both.new_cache()
 classes = ClassifierConfig(vocab_size=9, num_classes=3, stack=stack)
 clf, layer = Classifier(classes).eval(), MultiHeadAttention(8, 2)
 grouped, norm = GroupedQueryAttention(8, 2, 2), RMSNorm(8)
@@ -240,6 +240,12 @@ CALLS = {
     "LayerCache().append(q, q[:, :1])": "ValueError keys values shape",
     "cache.append(q[:1], q[:1])": "ValueError keys batch=2 (1, 2, 3, 4)",
     "cache.append(q[..., :2], q[..., :2])": "ValueError keys head_dim=4",
+    "LayerCache().select(0)": "TypeError rows Tensor 0",
+    "LayerCache().select(ids[0])": "ValueError rows",
+    "cache.select(ids[0].float())": "TypeError rows int64 float32",
+    "cache.select(ids)": "ValueError rows (2, 3)",
+    "cache.select(torch.tensor([9]))": "ValueError rows 9",
+    "KeyValueCache(2).select(ids[0])": "ValueError rows",
     "KeyValueCache(0)": "ValueError num_layers >= 1",
     "split_heads(x, 3)": "ValueError width=8 divisible num_heads=3",
     "split_heads(x, 0)": "ValueError num_heads >= 1",
@@ -255,7 +261,7 @@ CALLS = {
     "layer(None)": "TypeError x Tensor None",
     "layer(x, x[:, :, :4])": "ValueError memory d_memory=8 (2, 3, 4)",
     "layer(x, x[:1])": "ValueError memory batch=2 (1, 3, 8)",
-    "layer(x, x, cache=LayerCache())": "ValueError cache memory None",
+    "layer(x, x[:, :2], cache=cache)": "ValueError cache memory batch length",
     "layer(x, mask=true.float())": "TypeError mask bool float32",
     "layer(x, mask=[[True]])": "TypeError mask Tensor list",
     "layer(x, mask=wide)": "ValueError mask (2, 2, 3, 3) got (4, 4)",
@@ -336,6 +342,13 @@ CALLS = {
     "both.decode(ids, None, ids)": "TypeError memory Tensor None",
     "both.decode(ids, memory[:, :2], ids)": "ValueError memory source=3 (2, 2, 8)",
     "both.decode(ids, memory[..., :4], ids)": "ValueError memory d_memory=8 (2, 3, 4)",
+    "both.decode(ids, memory, ids, 3)": "TypeError cache KeyValueCache 3",
+    "both.decode(ids, memory, ids, KeyValueCache(3))": (
+        "ValueError cache model layers 3 2"
+    ),
+    "[both.decode(ids, memory, ids, read) for _ in range(2)]": (
+        "ValueError target go on behind 3 positions cache 3"
+    ),
     "both.decode(ids[:1], memory, ids)": "ValueError source target batch 2 1",
     "both.decode(ids, memory, ids.float())": "TypeError source int64",
     "EncoderDecoder(gpt.config)": "TypeError config EncoderDecoderConfig DecoderConfig",
@@ -476,7 +489,7 @@ CALLS = {
     "Muon(three, weight_decay=-1.0)": "ValueError weight_decay [0, -1.0",
     "Muon([torch.ones(3)])": "ValueError params[0] (rows, columns) (3,)",
     "Muon([None])": "TypeError params[0] Tensor None",
-    "orthogonalize(torch.ones(3))": "ValueError matrix (rows, columns) (3,)",
+    "orthogonalize(torch.ones(3))": "ValueError matrix (..., rows, columns) (3,)",
     "orthogonalize(three[0], steps=0)": "ValueError steps >= 1",
     "set_learning_rate([], -1.0)": "ValueError rate [0, -1.0",
     "set_learning_rate([], math.nan)": "ValueError rate nan",
