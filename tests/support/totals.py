@@ -12,6 +12,7 @@ PARTS = {
     "worlds": ("course_utils/data/worlds/*.py",),
     "grammars": ("course_utils/data/worlds/*.toml", "course_utils/data/worlds/*.txt"),
     "judge": ("course_utils/exercises/*.py",),
+    "benchmarks": ("benchmarks/*.py",),
     "exercises": ("notebooks/exercises/*.py",),
     "tests": ("tests/**/*.py",),
 }

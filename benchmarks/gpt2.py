@@ -1,8 +1,6 @@
-"""What the course's training is timed against: other people's usual ways.
+"""A decoder in the style of GPT-2, written plainly, as small repositories write it.
 
-(a) a decoder in the GPT-2 style, as small published repositories train one; (b)
-`LlamaForCausalLM` of transformers in a plain loop; (c) the same in its `Trainer`.
-Nothing here uses the course's layers or its loop.
+Nothing here uses the course's layers.
 """
 
 import math

@@ -1,0 +1,1 @@
+"""How fast the course is, beside what others would use. `make bench` runs it all."""
