@@ -42,7 +42,9 @@ class FastStep(CachedStep):
             check_bounds(new, 0, self.model.config.vocab_size, "ids", "vocab_size")
         start, length = self.known, new.shape[1]
         check_room(self.model.config.max_length, start, length)
-        with torch.inference_mode():  # PyTorch then notes nothing for a later backward
+        on_cpu = new.device.type == "cpu"
+        # On a CPU each note that PyTorch takes of a tensor costs time.
+        with torch.inference_mode() if on_cpu else torch.no_grad():
             self._make_room(len(new), start + length)
             cos, sin = self.model.rotary(start, length)
             x = self.model.tokens(new)

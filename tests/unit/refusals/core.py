@@ -144,7 +144,7 @@ CALLS = {
     "TrainConfig(steps=10, warmup_steps=-1)": "ValueError warmup_steps >= 0 -1",
     "TrainConfig(steps=10, warmup_steps=2.0)": "TypeError warmup_steps integer 2.0",
     "TrainConfig(steps=5, optimizer='sgd')": "ValueError optimizer 'adamw' 'sgd'",
-    "TrainConfig(steps=5, schedule='linear')": "ValueError schedule 'cosine' 'linear'",
+    "TrainConfig(steps=5, schedule='steep')": "ValueError schedule linear steep",
     "TrainConfig(steps=5, precision='float16')": (
         "ValueError precision 'auto' 'float16'"
     ),
