@@ -227,6 +227,26 @@ def test_bfloat16_on_a_cpu_equals_float32(leading, scale, length):
         torch.testing.assert_close(other.grad.float(), one.grad, atol=0.06, rtol=0.06)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "length", "times"),
+    [(torch.bfloat16, 512, 0), (torch.bfloat16, 513, 1), (torch.float32, 512, 1)],
+)
+def test_only_short_bfloat16_texts_leave_the_fused_kernel(
+    dtype, length, times, monkeypatch
+):
+    asked = []
+    kernel = F.scaled_dot_product_attention
+
+    def counted(*given, **options):
+        asked.append(options)
+        return kernel(*given, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+    x = torch.randn(1, length, 8, dtype=dtype)
+    attend(x, x, x, causal=True)
+    assert len(asked) == times
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("bias_dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_recording_runs_wherever_the_layer_runs(dtype, bias_dtype):

@@ -100,26 +100,38 @@ def test_inverse_sqrt_is_the_formula_of_the_paper():
         assert learning_rate_at(step, config) == pytest.approx(paper)
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "linear", "inverse_sqrt", "constant"])
+@pytest.mark.parametrize("schedule", ["cosine", "inverse_sqrt", "constant"])
 def test_no_warm_up_and_a_warm_up_longer_than_the_run(schedule):
     assert (
         learning_rate_at(
             1,
             TrainConfig(steps=9, learning_rate=1.0, warmup_steps=0, schedule=schedule),
         )
-        >= 0.9
+        > 0.9
     )
     with pytest.raises(ValueError, match="warmup_steps=20 must not exceed steps=9"):
         TrainConfig(steps=9, learning_rate=1.0, warmup_steps=20, schedule=schedule)
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "linear", "inverse_sqrt", "constant"])
+@pytest.mark.parametrize("warmup", [0, 1, 8, 9])
+def test_the_linear_schedule_reaches_zero_one_step_after_the_last(warmup):
+    config = TrainConfig(
+        steps=9, learning_rate=1.0, warmup_steps=warmup, schedule="linear"
+    )
+    rates = [learning_rate_at(step, config) for step in range(1, 10)]
+    falling = [(10 - step) / (10 - warmup) for step in range(max(warmup, 1), 10)]
+    assert rates[-len(falling) :] == pytest.approx(falling)
+    with pytest.raises(ValueError, match="step=10 is past the end"):
+        learning_rate_at(10, config)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "inverse_sqrt", "constant"])
 def test_the_schedule_ends_with_the_run(schedule):
     """B12: past its end the cosine climbed again, warm-up = steps + 1 divided by 0."""
     for warmup in (0, 1, 8, 9):
         config = TrainConfig(steps=9, warmup_steps=warmup, schedule=schedule)
         rates = [learning_rate_at(step, config) for step in range(1, 10)]
-        assert 0.9 * config.learning_rate <= max(rates) <= config.learning_rate
+        assert 0.9 * config.learning_rate < max(rates) <= config.learning_rate
         assert min(rates) > 0
         for step in (10, 35):
             with pytest.raises(ValueError, match=f"step={step} is past the end"):
