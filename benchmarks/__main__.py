@@ -29,6 +29,14 @@ RATES = {  # learning rates of the grid; a best one at an end is followed furthe
     "trainer": (0.001, 0.002, 0.004),
 }
 BATCH_SIZES = (8, 16)
+BRIEF = 40  # seconds of a training that tries settings
+LONG = {  # seconds of the trainings with the best settings
+    "course": (75, 120, 150, 240),
+    "gpt2": (600,),
+    "transformers_bfloat16": (600,),
+    "transformers_float32": (240,),
+    "trainer": (240,),
+}
 STARTS = {
     "torch": "import torch",
     "torch and the teaching modules": "import torch; "
@@ -97,7 +105,7 @@ def training(folder: Path | None, threads: int, quick: bool) -> None:
     if importlib.util.find_spec("accelerate") is None:
         print("`trainer` needs the package accelerate, which is not here.\n")
         ways.remove("trainer")
-    brief, long, ours = (1, 1, (1,)) if quick else (60, 600, (60, 75, 120, 150, 240))
+    brief = 1 if quick else BRIEF
     best = {}
     rows = []
     for way in ways:
@@ -113,7 +121,7 @@ def training(folder: Path | None, threads: int, quick: bool) -> None:
     table(title, HEADINGS, rows)
     rows = []
     for way in ways:
-        for seconds in ours if way == "course" else (long,):
+        for seconds in (1,) if quick else LONG[way]:
             chosen = best[way]["rate"], best[way]["batch_size"]
             rows.append(row_of(trained(way, *chosen, seconds, **place)))
     table("The best of each, on the other half", HEADINGS, rows)
@@ -148,6 +156,7 @@ HEADINGS = (
     "seconds",
     "steps",
     "tokens/s",
+    "share of peak",
     "peak GiB",
     "bits/byte, choosing",
     "bits/byte, reported",
@@ -163,6 +172,7 @@ def row_of(run: dict, chosen: bool = False) -> tuple[str, ...]:
         f"{run['took']:.0f}",
         str(run["steps"]),
         f"{run['tokens_per_second']:,.0f}",
+        f"{run['share']:.0%}",
         f"{run['GiB']:.2f}",
         f"{run['choose']:.3f}",
         f"{run['report']:.3f}",
