@@ -38,6 +38,7 @@ class FastStep(CachedStep):
         self.head = _joined(model.head, after=model.norm)
         self.known = 0  # positions whose keys and values are stored
         self.room: Tensor | None = None  # "both layer b g k d"
+        self.kept: list[tuple[Tensor, ...]] = []  # its keys and its values, by layer
 
     def _continue(self, new: Tensor) -> Float[Tensor, "b v"]:
         if values_are_at_hand(new):
@@ -50,7 +51,7 @@ class FastStep(CachedStep):
             self._make_room(len(new), start + length)
             cos, sin = self.model.rotary(start, length)
             x = self.model.tokens(new)
-            for layer, keys, values in zip(self.layers, *self.room, strict=True):
+            for layer, keys, values in zip(self.layers, *self.kept, strict=True):
                 x = layer(x, cos, sin, keys, values, start)
             scores = _unit(x[:, -1], self.model.norm.eps) @ self.head
         self.known += length
@@ -69,6 +70,7 @@ class FastStep(CachedStep):
         if self.room is not None:
             larger[..., :held, :] = self.room
         self.room = larger
+        self.kept = [part.unbind() for part in larger.unbind()]  # one view per layer
 
 
 class _Layer:
@@ -85,6 +87,8 @@ class _Layer:
             attention.to_values,
             after=block.attention_norm,
         )
+        queries = block.attention.to_queries.out_features
+        self.to_all[:, :queries] *= (queries // self.heads) ** -0.5  # scales the scores
         self.to_output = _joined(attention.to_output)
         self.gate_and_up = _joined(
             feedforward.gate, feedforward.up, after=block.feedforward_norm
@@ -108,11 +112,10 @@ class _Layer:
         )
         parts = parts.transpose(1, 2)
         turned = self.heads + self.kv_heads  # rotary turns queries and keys alike
-        queries, new_keys = rotate_checked(parts[:, :turned], cos, sin).split(
-            (self.heads, self.kv_heads), dim=1
-        )
-        keys[:, :, start:end] = new_keys
+        queries_and_keys = rotate_checked(parts[:, :turned], cos, sin)
+        keys[:, :, start:end] = queries_and_keys[:, self.heads :]
         values[:, :, start:end] = parts[:, turned:]
+        queries = queries_and_keys[:, : self.heads]
         context = self.attend(queries, keys[:, :, :end], values[:, :, :end])
         x = x + context.transpose(1, 2).reshape(rows, length, -1) @ self.to_output
         hidden = _unit(x, self.eps) @ self.gate_and_up
@@ -120,17 +123,24 @@ class _Layer:
         return x + (F.silu(gate) * up) @ self.down
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """The contexts "b h t d". A single query sees every key, so it needs no mask;
-        the queries that share a key are then the rows of one product."""
+        """The contexts "b h t d" of scaled queries, which are the last positions.
+
+        A single query sees every key, so it needs no mask. In several rows the queries
+        that share a key are then the rows of one plain product, which is faster than
+        PyTorch's function; for one row the function is.
+        """
         rows, heads, length, head_dim = queries.shape
-        if length == 1:
+        if length == 1 and rows > 1:
             grouped = queries.reshape(rows, self.kv_heads, -1, head_dim)
-            weights = (grouped @ keys.mT * head_dim**-0.5).softmax(dim=-1)
+            weights = (grouped @ keys.mT).softmax(dim=-1)
             return (weights @ values).view(rows, heads, 1, head_dim)
-        mask = torch.ones(length, keys.shape[2], dtype=torch.bool, device=keys.device)
-        mask = mask.tril(keys.shape[2] - length)
+        mask = None
+        if length > 1:
+            shape = length, keys.shape[2]
+            mask = torch.ones(shape, dtype=torch.bool, device=keys.device)
+            mask = mask.tril(keys.shape[2] - length)
         return F.scaled_dot_product_attention(
-            queries, keys, values, mask, enable_gqa=self.kv_heads < heads
+            queries, keys, values, mask, scale=1.0, enable_gqa=self.kv_heads < heads
         )
 
 
