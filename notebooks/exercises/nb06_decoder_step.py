@@ -29,7 +29,10 @@ def _step_cases(generator):
         state, memory = normal(generator, b, m), normal(generator, b, k, m)
         return state, memory, mask, normal(generator, m, 2 * m) / m**0.5
 
-    return [one([5, 3], 5, 4), one([2, 6, 7], 7, 3), one([1], 1, 6)]
+    loud = one([3], 4, 5)
+    loud[0].fill_(-100)
+    loud[1].abs_()  # so that all scores of real words are far below 0
+    return [one([5, 3], 5, 4), one([2, 6, 7], 7, 3), one([1], 1, 6), loud]
 
 
 def _scores(state, memory):
@@ -117,7 +120,7 @@ STEP = Exercise(
         ),
     ),
     "Four lines: score, weight, mix, join. Write the shape behind each.",
-    shared=RecurrentAttention,
+    trains=True,
 )
 
 

@@ -69,7 +69,7 @@ GENERAL = Exercise(
         ),
     ),
     "Two products: first the keys through W, then every query with every key.",
-    shared=GeneralScore,
+    trains=True,
 )
 
 
@@ -167,7 +167,7 @@ ADDITIVE = Exercise(
     ),
     "Give each side an axis of length 1 where the other side has its positions; then "
     "a plain + makes “b q k m”.",
-    shared=AdditiveScore,
+    trains=True,
 )
 
 

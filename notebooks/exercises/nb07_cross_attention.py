@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from course_utils.attention import MultiHeadAttention, attend
+from course_utils.attention import attend
 from course_utils.exercises.drawing import normal
 from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.shapes import IGNORED
@@ -104,7 +104,7 @@ CROSS = Exercise(
         ),
     ),
     "Three products and one call of `attend`. For each of the three: of what?",
-    shared=MultiHeadAttention.forward,
+    trains=True,
 )
 
 
@@ -216,7 +216,7 @@ LOSS = Exercise(
         ),
     ),
     "Three steps: shift, cross-entropy in each place, a mean over what is real.",
-    shared=label_loss,
+    trains=True,
 )
 
 

@@ -146,7 +146,6 @@ BITS = Exercise(
     ),
     "How many nats does each text cost in all? Add them up, turn them into bits, and "
     "share them among all bytes.",
-    shared=bits_per_byte,
 )
 
 

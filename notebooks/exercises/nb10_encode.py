@@ -129,7 +129,6 @@ ENCODE = Exercise(
     ),
     "Look at all pairs of the word. Which of them was learned first? Join it, and look "
     "again.",
-    shared=bpe.BytePairs.encode_word,
 )
 
 

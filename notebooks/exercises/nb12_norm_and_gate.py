@@ -90,7 +90,7 @@ RMS = Exercise(
         ),
     ),
     "Four steps for one position: square, mean, root, divide. Then the scale.",
-    shared=RMSNorm,
+    trains=True,
 )
 
 
@@ -166,7 +166,7 @@ GATE = Exercise(
     ),
     "Two products with x, one of them bent, multiplied number by number, and a third "
     "matrix. nn.Linear computes x @ weight.T.",
-    shared=SwiGLU,
+    trains=True,
 )
 
 

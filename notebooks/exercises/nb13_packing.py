@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor
 
-from course_utils.data.batches import PackedBatches, packed_batches
+from course_utils.data.batches import packed_batches
 from course_utils.exercises.exercise import Exercise, Mistake
 
 
@@ -112,7 +112,6 @@ PACK = Exercise(
         ),
     ),
     "Three steps: a long list, the same list one token later, and both in rows.",
-    shared=PackedBatches,
 )
 
 

@@ -98,7 +98,6 @@ RATE = Exercise(
     ),
     "Two cases: up to `warmup` a share of the peak; after it, how much of the way down "
     "is done, from 0 to 1?",
-    shared=learning_rate_at,
 )
 
 
@@ -115,7 +114,8 @@ def _gradients(generator):
     def one(size, most, *shapes):
         return [size * normal(generator, *shape) for shape in shapes], most
 
-    return [one(1.0, 1.5, (3, 5), (7,)), one(0.01, 1.0, (2, 3), (4,), (1,))]
+    usual = one(1.0, 1.5, (3, 5), (7,)), one(0.01, 1.0, (2, 3), (4,), (1,))
+    return [*usual, one(0.0, 1.0, (2, 3), (4,))]
 
 
 def _scaled(length):
