@@ -16,6 +16,14 @@ from course_utils.recurrent import RecurrentAttention
 
 
 def context_step(state: Tensor, memory: Tensor, mask: Tensor, w: Tensor) -> Tensor:
+    """Score, weight, mix, join: "b m"."""
+    scores = (memory @ state[:, :, None]).squeeze(-1)
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+    context = (weights[:, None] @ memory).squeeze(1)
+    return (torch.cat([context, state], dim=-1) @ w.T).tanh()
+
+
+def step_of_the_layer(state: Tensor, memory: Tensor, mask: Tensor, w: Tensor) -> Tensor:
     """`RecurrentAttention` with the score "dot" and this matrix, for one state."""
     layer = RecurrentAttention(memory.shape[-1], "dot")
     arguments = state[:, None], memory, mask[:, None, None]
@@ -121,6 +129,7 @@ STEP = Exercise(
     ),
     "Four lines: score, weight, mix, join. Write the shape behind each.",
     trains=True,
+    shared=step_of_the_layer,
 )
 
 

@@ -104,7 +104,8 @@ def loss_by_position(
     logits: Float[Tensor, "b t v"], labels: Int64[Tensor, "b t"]
 ) -> Float[Tensor, "t"]:
     """Mean cross-entropy in nats at each position, over the rows of the batch."""
-    return _each(logits, labels).mean(dim=0)
+    each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    return each.mean(dim=0)
 
 
 def _each(logits, labels):

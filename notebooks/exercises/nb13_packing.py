@@ -16,6 +16,19 @@ from course_utils.exercises.exercise import Exercise, Mistake
 def blocks(
     rows: Sequence[Sequence[int]], length: int, eos_id: int
 ) -> tuple[Tensor, Tensor]:
+    """The whole windows of one long stream, inputs and labels, each "b t"."""
+    stream = [eos_id]
+    for row in rows:
+        stream += [*row, eos_id]
+    count = (len(stream) - 1) // length
+    inputs = torch.tensor(stream[: count * length]).view(count, length)
+    labels = torch.tensor(stream[1 : count * length + 1]).view(count, length)
+    return inputs, labels
+
+
+def windows_of_the_course(
+    rows: Sequence[Sequence[int]], length: int, eos_id: int
+) -> tuple[Tensor, Tensor]:
     """The whole windows of the shared stream, inputs and labels, each "b t"."""
     special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=eos_id)
     packed = packed_batches(rows, batch_size=1, length=length, special=special)
@@ -112,6 +125,7 @@ PACK = Exercise(
         ),
     ),
     "Three steps: a long list, the same list one token later, and both in rows.",
+    shared=windows_of_the_course,
 )
 
 

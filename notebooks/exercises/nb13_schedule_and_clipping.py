@@ -17,6 +17,14 @@ from course_utils.training.optimizers import learning_rate_at
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
+    """A straight line up to the peak, then half a cosine."""
+    if step < warmup:
+        return peak * step / warmup
+    done = (step - warmup) / (steps - warmup + 1)
+    return peak * (1 + math.cos(math.pi * done)) / 2
+
+
+def rate_of_the_course(step: int, steps: int, warmup: int, peak: float) -> float:
     """The shared schedule."""
     return learning_rate_at(
         step, TrainConfig(steps=steps, learning_rate=peak, warmup_steps=warmup)
@@ -98,6 +106,7 @@ RATE = Exercise(
     ),
     "Two cases: up to `warmup` a share of the peak; after it, how much of the way down "
     "is done, from 0 to 1?",
+    shared=rate_of_the_course,
 )
 
 
