@@ -255,7 +255,7 @@ def _right(exercise, function, cases, outcomes, wanted):
                 "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph."
             )
             return Report("different", title, (more, _help(exercise)))
-        lines.append(f"Right numbers, but {said}; here nobody trains through them.")
+        lines.append(f"Right numbers, but {said}; here nobody trains through it.")
     if shared := sorted(set().union(*(o.shared(exercise.takes) for o in outcomes))):
         lines.append(
             f"The result shares memory with {' and '.join(shared)}: right and cheap, "
@@ -278,7 +278,7 @@ def _gradient_difference(exercise, function, cases):
             continue
         mine = gradients(function, case)
         if mine is None:
-            return "no gradient passes through them"
+            return "no gradient passes through it"
         if not same(mine, right):
-            return "their gradient is another one"
+            return "its gradient is another one"
     return None

@@ -109,6 +109,8 @@ def isolated() -> Iterator[None]:
     deterministic = _deterministic()
     if device != CPU:
         torch.set_default_device(CPU)
+    if dtype not in (torch.float32, torch.float64):  # too few digits to compare by
+        torch.set_default_dtype(torch.float32)
     random.seed(0)
     np.random.seed(0)
     torch.default_generator.manual_seed(0)  # far cheaper than torch.manual_seed

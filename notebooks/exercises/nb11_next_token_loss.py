@@ -27,9 +27,7 @@ def _read(generator):
 # --- the next token ----------------------------------------------------------------
 
 
-def next_token_loss(
-    logits: Float[Tensor, "b t v"], ids: Int64[Tensor, "b t"]
-) -> float:
+def next_token_loss(logits: Float[Tensor, "b t v"], ids: Int64[Tensor, "b t"]) -> float:
     """Mean cross-entropy in nats: the logits at each place against the next id."""
     loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
     return loss.item()

@@ -785,14 +785,14 @@ def test_a_later_call_does_not_change_an_earlier_result():
 def test_a_cut_gradient_is_refused_where_somebody_trains():
     report = judge("attention.context", lambda w, v: (w @ v).detach())
     assert report.status == "different"
-    assert report.title == "attention.context: no gradient passes through them"
+    assert report.title == "attention.context: no gradient passes through it"
 
     def half_cut(x, scale, shift, eps):
         mean, variance = x.mean(-1, keepdim=True), x.var(-1, False, keepdim=True)
         return scale * (x - mean.detach()) / (variance + eps).detach().sqrt() + shift
 
     report = judge("blocks.layer_norm", half_cut)
-    assert report.title == "blocks.layer_norm: their gradient is another one"
+    assert report.title == "blocks.layer_norm: its gradient is another one"
 
 
 def test_a_cut_gradient_is_mentioned_elsewhere():
@@ -802,23 +802,23 @@ def test_a_cut_gradient_is_mentioned_elsewhere():
 
 def test_a_name_is_given_only_for_the_mistake_itself():
     """Equal on the cases of a check, by chance: then it is described, not named."""
-    known = {"right": True}
-
-    def by_chance(a):
-        return 2 * a if a in (2, 3) else 7
-
     exercise = Exercise(
         name="test.square",
         statement="Gives the square of a number.",
         takes=("a",),
         reference=lambda a: a**2,
-        cases=lambda g: [(2,), (3,), (int(torch.randint(4, 9, (), generator=g)),)],
+        cases=lambda g: [(2,), (int(torch.randint(4, 99, (), generator=g)),)],
         mistakes=(Mistake("doubled", lambda a: 2 * a, "Twice?", "Times itself."),),
         hint="Times itself.",
     )
-    assert examine(exercise, lambda a: 2 * a).mistake == "doubled"
-    assert examine(exercise, by_chance).mistake is None
-    assert known
+    drawn = {a for (a,) in exercise.cases(torch.Generator().manual_seed(0))}
+
+    def by_chance(a):
+        return 2 * a if a in drawn else 7
+
+    assert examine(exercise, lambda a: a + a).mistake == "doubled"
+    report = examine(exercise, by_chance)
+    assert (report.status, report.mistake) == ("different", None)
 
 
 @pytest.mark.parametrize("name", PREDICTED)
@@ -828,7 +828,6 @@ def test_a_wrong_guess_is_not_told_the_answer(name):
         report = judge(name, guess)
         if report.status == "different":
             assert str(right) not in report.text, report.text
-            assert "is wanted" not in report.text.replace("a number is wanted", "")
 
 
 def test_a_wrong_guess_is_told_a_direction():
