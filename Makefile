@@ -67,7 +67,7 @@ diff: $(READY)  ## show on a page what changed in the notebooks: NB=01 AGAINST=H
 refresh: $(READY) $(MODELS_READY)  ## re-execute and store the notebooks, or one: NB=01
 	@$(IN_NOTEBOOK_ENV) -m course_utils.workshop refresh $(NB)
 
-bench: $(READY) $(BENCH_READY)  ## measure the speed, two hours: DATA=folder with train.txt and valid.txt
+bench: $(READY) $(BENCH_READY)  ## measure the speed, 90 minutes: DATA=folder with train.txt and valid.txt
 	@PYTHONPATH=$(BENCH) $(RUN) -m benchmarks $(if $(DATA),--data $(DATA))
 
 record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17

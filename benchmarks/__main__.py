@@ -24,11 +24,19 @@ from benchmarks.ways import WAYS
 RATES = {  # learning rates of the grid; a best one at an end is followed further
     "course": (0.004, 0.008, 0.016),
     "gpt2": (0.001, 0.002, 0.004),
-    "transformers_float32": (0.001, 0.002, 0.004),
     "transformers_bfloat16": (0.001, 0.002, 0.004),
+    "transformers_float32": (0.001, 0.002, 0.004),
     "trainer": (0.001, 0.002, 0.004),
 }
 BATCH_SIZES = (8, 16)
+BRIEF = 40  # seconds of a training that tries settings
+LONG = {  # seconds of the trainings with the best settings
+    "course": (75, 120, 150, 240),
+    "gpt2": (600,),
+    "transformers_bfloat16": (600,),
+    "transformers_float32": (240,),
+    "trainer": (240,),
+}
 STARTS = {
     "torch": "import torch",
     "torch and the teaching modules": "import torch; "
@@ -97,28 +105,26 @@ def training(folder: Path | None, threads: int, quick: bool) -> None:
     if importlib.util.find_spec("accelerate") is None:
         print("`trainer` needs the package accelerate, which is not here.\n")
         ways.remove("trainer")
-    brief, long, ours = (1, 1, (1,)) if quick else (60, 600, (60, 75, 120, 150, 240))
-    best = {}
-    rows = []
+    brief = 1 if quick else BRIEF
+    settings = []
+    long = []
     for way in ways:
         if quick:
-            runs = [trained(way, RATES[way][1], 8, brief, **place)]
+            runs = [said(trained(way, RATES[way][1], 8, brief, **place))]
         else:
             runs = explored(way, brief, place)
-        best[way] = min(runs, key=lambda run: run["choose"])
-        rows += [row_of(run, run is best[way]) for run in runs]
+        best = min(runs, key=lambda run: run["choose"])
+        settings += [row_of(run, run is best) for run in runs]
+        for seconds in (1,) if quick else LONG[way]:
+            chosen = best["rate"], best["batch_size"]
+            long.append(row_of(said(trained(way, *chosen, seconds, **place))))
     title = (
         f"Settings, {brief} seconds each, chosen on one half of the held-out stories"
     )
-    table(title, HEADINGS, rows)
-    rows = []
-    for way in ways:
-        for seconds in ours if way == "course" else (long,):
-            chosen = best[way]["rate"], best[way]["batch_size"]
-            rows.append(row_of(trained(way, *chosen, seconds, **place)))
-    table("The best of each, on the other half", HEADINGS, rows)
+    table(title, HEADINGS, settings)
+    table("The best of each, on the other half", HEADINGS, long)
     same = [
-        row_of(trained(way, 0.002, 16, brief, **place))
+        row_of(said(trained(way, 0.002, 16, brief, **place)))
         for way in WAYS
         if way in ways or way == "course_float32"
     ]
@@ -129,7 +135,7 @@ def explored(way: str, seconds: float, place: dict) -> list[dict]:
     """Runs of a grid, which grows while its best rate stands at an end."""
     rates = sorted(RATES[way])
     runs = [
-        trained(way, rate, size, seconds, **place)
+        said(trained(way, rate, size, seconds, **place))
         for rate, size in itertools.product(rates, BATCH_SIZES)
     ]
     while True:
@@ -138,7 +144,15 @@ def explored(way: str, seconds: float, place: dict) -> list[dict]:
             return runs
         rate = best / 2 if best == rates[0] else best * 2
         rates = sorted([*rates, rate])
-        runs += [trained(way, rate, size, seconds, **place) for size in BATCH_SIZES]
+        runs += [
+            said(trained(way, rate, size, seconds, **place)) for size in BATCH_SIZES
+        ]
+
+
+def said(run: dict) -> dict:
+    """The run; whoever waits sees its row."""
+    print("  ".join(row_of(run)), file=sys.stderr, flush=True)
+    return run
 
 
 HEADINGS = (
@@ -148,6 +162,7 @@ HEADINGS = (
     "seconds",
     "steps",
     "tokens/s",
+    "share of peak",
     "peak GiB",
     "bits/byte, choosing",
     "bits/byte, reported",
@@ -163,6 +178,7 @@ def row_of(run: dict, chosen: bool = False) -> tuple[str, ...]:
         f"{run['took']:.0f}",
         str(run["steps"]),
         f"{run['tokens_per_second']:,.0f}",
+        f"{run['share']:.0%}",
         f"{run['GiB']:.2f}",
         f"{run['choose']:.3f}",
         f"{run['report']:.3f}",

@@ -25,6 +25,7 @@ def generation(batch_size: int) -> Ways:
     """Greedy text of the storyteller, the same in all ways."""
     import transformers
 
+    transformers.utils.logging.disable_progress_bar()
     model, tokenizer = load("tinystories")
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, "storyteller")

@@ -13,7 +13,9 @@ from pathlib import Path
 import torch
 
 from benchmarks.stories import Stories
-from benchmarks.ways import WAYS
+from benchmarks.ways import D_FF, SIZE, WAYS
+
+IN_FLOAT32 = ("gpt2", "transformers_float32", "course_float32")
 
 
 def trained(
@@ -52,7 +54,10 @@ def measure(
     folder: str | None,
     threads: int,
 ) -> dict:
-    """Seconds and steps of a training, bits per byte on both halves, peak GiB."""
+    """Seconds and steps of a training, bits per byte on both halves, peak GiB.
+
+    "share" is the part of the machine's matrix peak that the training reached.
+    """
     torch.set_num_threads(threads)
     stories = Stories(folder and Path(folder))
     fit = WAYS[way]
@@ -63,16 +68,42 @@ def measure(
     steps = max(20, round(seconds / per_step))
     took, score = clocked(lambda: fit(stories, rate, batch_size, steps))
     batches = stories.batches(batch_size)
-    tokens = sum(batches(step)[1].numel() for step in range(steps))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    shapes = [batches(step)[1].shape for step in range(steps)]
+    tokens = sum(rows * length for rows, length in shapes)
+    seen = sum(rows * length * (length + 1) / 2 for rows, length in shapes) / tokens
+    work = operations_per_token(way, stories.tokenizer.vocab_size, seen)
+    dtype = torch.float32 if way in IN_FLOAT32 else torch.bfloat16
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "took": took,
         "steps": steps,
         "tokens_per_second": tokens / took,
-        "GiB": peak / 2**20,
+        "share": work * tokens / took / matrix_peak(dtype),
+        "GiB": memory / 2**20,
         "choose": stories.bits_per_byte(score, "choose"),
         "report": stories.bits_per_byte(score, "report"),
     }
+
+
+def operations_per_token(way: str, vocabulary: int, seen: float) -> float:
+    """Multiplications and additions of a training step, for one token.
+
+    Forward, a token meets every weight of a matrix once, and in each layer the keys and
+    values of the `seen` positions at which it may look, on average: 2 operations each.
+    Backward takes twice as many. Norms, softmax and the optimizer are not counted.
+    """
+    width, layers = SIZE["width"], SIZE["layers"]
+    feedforward = 2 * 4 * width * width if way == "gpt2" else 3 * width * D_FF
+    weights = vocabulary * width + layers * (4 * width * width + feedforward)
+    attention = layers * 2 * width * seen
+    return 3 * 2 * (weights + attention)
+
+
+def matrix_peak(dtype: torch.dtype, size: int = 2048) -> float:
+    """Operations per second of a large matrix product, the best of ten."""
+    x = torch.randn(size, size).to(dtype)
+    seconds = min(clocked(lambda: x @ x)[0] for _ in range(10))
+    return 2 * size**3 / seconds
 
 
 def clocked(function) -> tuple[float, object]:

@@ -8,6 +8,8 @@ checks, layers that call layers, copies of the cache. Here all of that is done o
 before the first token.
 """
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -33,9 +35,10 @@ class FastStep(CachedStep):
         check_type(LlamaLM, model=model)
         super().__init__(model)
         self.layers = [_Layer(block) for block in model.blocks]
-        self.head = _joined(model.head)
+        self.head = _joined(model.head, after=model.norm)
         self.known = 0  # positions whose keys and values are stored
         self.room: Tensor | None = None  # "both layer b g k d"
+        self.kept: list[tuple[Tensor, ...]] = []  # its keys and its values, by layer
 
     def _continue(self, new: Tensor) -> Float[Tensor, "b v"]:
         if values_are_at_hand(new):
@@ -48,9 +51,9 @@ class FastStep(CachedStep):
             self._make_room(len(new), start + length)
             cos, sin = self.model.rotary(start, length)
             x = self.model.tokens(new)
-            for layer, keys, values in zip(self.layers, *self.room, strict=True):
+            for layer, keys, values in zip(self.layers, *self.kept, strict=True):
                 x = layer(x, cos, sin, keys, values, start)
-            scores = _normed(x[:, -1], self.model.norm) @ self.head
+            scores = _unit(x[:, -1], self.model.norm.eps) @ self.head
         self.known += length
         return scores.clone()  # an ordinary tensor again, which may be changed in place
 
@@ -67,6 +70,7 @@ class FastStep(CachedStep):
         if self.room is not None:
             larger[..., :held, :] = self.room
         self.room = larger
+        self.kept = [part.unbind() for part in larger.unbind()]  # one view per layer
 
 
 class _Layer:
@@ -74,15 +78,21 @@ class _Layer:
 
     def __init__(self, block: nn.Module):
         attention, feedforward = block.attention, block.feedforward
-        self.attention_norm = block.attention_norm
-        self.feedforward_norm = block.feedforward_norm
+        self.eps = block.attention_norm.eps
         self.heads = attention.num_heads
         self.kv_heads = attention.num_kv_heads
         self.to_all = _joined(
-            attention.to_queries, attention.to_keys, attention.to_values
+            attention.to_queries,
+            attention.to_keys,
+            attention.to_values,
+            after=block.attention_norm,
         )
+        queries = block.attention.to_queries.out_features
+        self.to_all[:, :queries] *= (queries // self.heads) ** -0.5  # scales the scores
         self.to_output = _joined(attention.to_output)
-        self.gate_and_up = _joined(feedforward.gate, feedforward.up)
+        self.gate_and_up = _joined(
+            feedforward.gate, feedforward.up, after=block.feedforward_norm
+        )
         self.down = _joined(feedforward.down)
 
     def __call__(
@@ -97,45 +107,61 @@ class _Layer:
         """Write the keys and values of x behind `start` others, and use all of them."""
         rows, length, _ = x.shape
         end = start + length
-        parts = (_normed(x, self.attention_norm) @ self.to_all).view(
+        parts = (_unit(x, self.eps) @ self.to_all).view(
             rows, length, self.heads + 2 * self.kv_heads, -1
         )
         parts = parts.transpose(1, 2)
         turned = self.heads + self.kv_heads  # rotary turns queries and keys alike
-        queries, new_keys = rotate_checked(parts[:, :turned], cos, sin).split(
-            (self.heads, self.kv_heads), dim=1
-        )
-        keys[:, :, start:end] = new_keys
+        queries_and_keys = rotate_checked(parts[:, :turned], cos, sin)
+        keys[:, :, start:end] = queries_and_keys[:, self.heads :]
         values[:, :, start:end] = parts[:, turned:]
+        queries = queries_and_keys[:, : self.heads]
         context = self.attend(queries, keys[:, :, :end], values[:, :, :end])
         x = x + context.transpose(1, 2).reshape(rows, length, -1) @ self.to_output
-        hidden = _normed(x, self.feedforward_norm) @ self.gate_and_up
+        hidden = _unit(x, self.eps) @ self.gate_and_up
         gate, up = hidden.chunk(2, dim=-1)
         return x + (F.silu(gate) * up) @ self.down
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """The contexts "b h t d". A single query sees every key, so it needs no mask;
-        the queries that share a key are then the rows of one product."""
+        """The contexts "b h t d" of scaled queries, which are the last positions.
+
+        A single query sees every key, so it needs no mask. In several rows the queries
+        that share a key are then the rows of one plain product, which is faster than
+        PyTorch's function; for one row the function is.
+        """
         rows, heads, length, head_dim = queries.shape
-        if length == 1:
+        if length == 1 and rows > 1:
             grouped = queries.reshape(rows, self.kv_heads, -1, head_dim)
-            weights = (grouped @ keys.mT * head_dim**-0.5).softmax(dim=-1)
+            weights = (grouped @ keys.mT).softmax(dim=-1)
             return (weights @ values).view(rows, heads, 1, head_dim)
-        mask = torch.ones(length, keys.shape[2], dtype=torch.bool, device=keys.device)
-        mask = mask.tril(keys.shape[2] - length)
+        mask = None
+        if length > 1:
+            shape = length, keys.shape[2]
+            mask = torch.ones(shape, dtype=torch.bool, device=keys.device)
+            mask = mask.tril(keys.shape[2] - length)
         return F.scaled_dot_product_attention(
-            queries, keys, values, mask, enable_gqa=self.kv_heads < heads
+            queries, keys, values, mask, scale=1.0, enable_gqa=self.kv_heads < heads
         )
 
 
-def _normed(x: Float[Tensor, "*batch m"], norm: RMSNorm) -> Float[Tensor, "*batch m"]:
-    """What the RMSNorm returns, by PyTorch's own function: one call in place of six."""
-    return F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
+def _unit(x: Float[Tensor, "*batch m"], eps: float) -> Float[Tensor, "*batch m"]:
+    """x / sqrt(|x|² + m · eps): an RMSNorm but for its weight and the root of m.
+
+    `_joined` has multiplied both into the matrix that comes next.
+    """
+    wide = torch.promote_types(x.dtype, torch.float32)
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=wide)
+    scale = (length * length + x.shape[-1] * eps).rsqrt()
+    return (x * scale).to(x.dtype)
 
 
-def _joined(*layers: nn.Linear) -> Float[Tensor, "m n"]:
+def _joined(*layers: nn.Linear, after: RMSNorm | None = None) -> Float[Tensor, "m n"]:
     """The matrices of layers that read one input as a single one, to stand right of it.
 
-    Laid out so that the product with one row reads memory in order.
+    after: the norm before these layers, of which `_unit` does only a part. Laid out so
+    that the product with one row reads memory in order.
     """
-    return torch.cat([layer.weight for layer in layers]).detach().T.contiguous()
+    matrix = torch.cat([layer.weight for layer in layers]).detach()
+    if after is not None:
+        matrix = matrix * (after.weight.detach() * math.sqrt(matrix.shape[1]))
+    return matrix.T.contiguous()

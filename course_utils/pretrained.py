@@ -83,7 +83,7 @@ def _muon(
 def tinystories(
     data: str = "roneneldan/TinyStories", steps: int = 3000, limit: int | None = None
 ) -> Recipe:
-    """The language model of the TinyStories: 2.2 million parameters.
+    """The language model of the TinyStories: 3.7 million parameters.
 
     data and limit: as in `data.hub.load_texts`. Raises as `load_texts`, and TypeError
     or ValueError for steps below 1 or texts too short for one batch.
@@ -94,16 +94,23 @@ def tinystories(
     torch.manual_seed(0)
     shape = configs.LlamaConfig(
         vocab_size=tokenizer.vocab_size,
-        d_model=192,
-        num_heads=6,
+        d_model=256,
+        num_heads=4,
         num_layers=4,
-        d_ff=512,
+        d_ff=688,
         max_length=320,
     )
     batches = packed_batches(
-        tokenizer.encode_batch(texts), batch_size=8, length=320, special=tokenizer
+        tokenizer.encode_batch(texts), batch_size=16, length=320, special=tokenizer
     )
-    return Recipe(models.LlamaLM(shape), tokenizer, batches, _muon(steps))
+    config = configs.TrainConfig(
+        steps=steps,
+        learning_rate=6e-3,
+        warmup_steps=min(100, steps),
+        schedule="linear",
+        optimizer="muon",
+    )
+    return Recipe(models.LlamaLM(shape), tokenizer, batches, config)
 
 
 def stories(

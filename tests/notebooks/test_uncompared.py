@@ -57,8 +57,11 @@ CLAIMS = {
         ),
         Claim(
             'pairs["nn.RMSNorm"]',
-            rf"'RMSNorm': {NUMBER}, 'nn.RMSNorm': {NUMBER}, 'SwiGLU': {NUMBER}\}}",
-            lambda ours, torch, gate: ours > 1 and torch > 1 and 0.5 < gate < 2,
+            rf"'RMSNorm': {NUMBER}, 'nn.RMSNorm': {NUMBER}, 'SwiGLU': {NUMBER}, "
+            rf"'32 heads': {NUMBER}\}}",
+            lambda ours, torch, gate, heads: (
+                ours > 1 and torch > 1 and 0.5 < gate < 2 and heads > 1.2
+            ),
         ),
     ],
     "13": [

@@ -5,13 +5,16 @@ import math
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import stories as of_stories
 from benchmarks.__main__ import row_of, table
 from benchmarks.decoding import compared
 from benchmarks.gpt2 import GPT2
 from benchmarks.stories import Stories
-from benchmarks.ways import WAYS
+from benchmarks.training import operations_per_token
+from benchmarks.ways import SIZE, WAYS
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +62,31 @@ def test_ways_that_differ_are_not_timed():
         compared({"one": lambda: [1], "other": lambda: [2]}, 1)
 
 
+def test_the_operations_are_those_that_torch_counts(stories):
+    """PyTorch's own counter, for a model whose every position looks at all others."""
+    vocabulary, length = stories.tokenizer.vocab_size, 16
+    torch.manual_seed(0)
+    model = GPT2(vocabulary, **SIZE)
+    ids = torch.randint(0, vocabulary, (2, length))
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        model(ids)
+    found = counter.get_total_flops() / ids.numel()
+    expected = operations_per_token("gpt2", vocabulary, seen=length) / 3
+    assert found == pytest.approx(expected)
+
+
 def test_a_run_becomes_a_row(capsys):
     run = {"way": "gpt2", "rate": 0.002, "batch_size": 8, "took": 60.4, "steps": 300}
-    run |= {"tokens_per_second": 12345.6, "GiB": 0.8, "choose": 1.25, "report": 1.3}
+    run |= {
+        "tokens_per_second": 12345.6,
+        "GiB": 0.8,
+        "share": 0.4,
+        "choose": 1.25,
+        "report": 1.3,
+    }
     table("Runs", ("way",), [row_of(run, True)])
     told = capsys.readouterr().out
-    assert "| **gpt2** | 0.002 | 8 | 60 | 300 | 12,346 | 0.80 | 1.250 | 1.300 |" in told
+    assert (
+        "| **gpt2** | 0.002 | 8 | 60 | 300 | 12,346 | 40% | 0.80 | 1.250 | 1.300 |"
+        in told
+    )

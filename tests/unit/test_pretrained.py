@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,12 +11,16 @@ from safetensors.torch import load_file, save_file
 
 from course_utils import pretrained
 from course_utils.config import LlamaConfig
+from course_utils.data.batches import padded_batches
 from course_utils.data.hub import load_texts
 from course_utils.decoding import CachedStep, sample
+from course_utils.looking.metrics import bits_per_byte
 from course_utils.models import LlamaLM
 from course_utils.text.tokenizer import train_words
+from course_utils.training.evaluation import mean_loss
 
 REAL_STORIES = Path(__file__).parents[3] / "shared/data/tinystories/train.txt"
+NEW_STORIES = REAL_STORIES.with_name("valid.txt")
 WORDS_IN_A_ROW = 24  # stock openings of such stories run to some fifteen words
 
 
@@ -192,6 +197,26 @@ def runs_of_words(text):
         " ".join(words[i : i + WORDS_IN_A_ROW])
         for i in range(len(words) - WORDS_IN_A_ROW + 1)
     }
+
+
+@pytest.mark.skipif(not NEW_STORIES.is_file(), reason="needs validation stories")
+def test_the_storyteller_reads_new_stories(record_budget):
+    """Bits per byte over whole stories that fit the context, each from its beginning.
+
+    Every second validation story; the others chose the recipe.
+    """
+    model, tokenizer = pretrained.load("tinystories")
+    texts = load_texts(NEW_STORIES)[1::2]
+    told = zip(texts, tokenizer.encode_batch(texts), strict=True)
+    fits = [(text, row) for text, row in told if len(row) < model.config.max_length]
+    texts, rows = zip(*fits[:300], strict=True)
+    end = tokenizer.eos_id  # before a story stands the end of another
+    special = SimpleNamespace(pad_id=tokenizer.pad_id, bos_id=end, eos_id=end)
+    batches = padded_batches(rows, batch_size=20, special=special)
+    loss = mean_loss(model, batches, 15)
+    labels = sum(len(row) + 1 for row in rows)
+    found = bits_per_byte(loss, labels, sum(len(text.encode()) for text in texts))
+    record_budget("storyteller, bits in a thousand bytes", round(1000 * found), 680)
 
 
 @pytest.mark.skipif(not REAL_STORIES.is_file(), reason="needs the training stories")

@@ -25,9 +25,12 @@ from course_utils.config import (
     StackConfig,
     TrainConfig,
 )
+from course_utils.data.batches import padded_batches
+from course_utils.data.hub import load_texts
 from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.recurrent import RecurrentSeq2Seq
 from course_utils.shapes import IGNORED
+from course_utils.text.tokenizer import train_words
 from course_utils.training.checkpoints import (
     KEPT,
     list_checkpoints,
@@ -650,6 +653,28 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights_in_float32():
     full = train(make_model(), batches, replace(config, precision="float32"))
     assert history.losses == pytest.approx(full.losses, abs=0.05)
     assert history.losses != full.losses
+
+
+def test_bfloat16_ends_where_float32_ends():
+    """On new stories, to within one percent of the loss."""
+    texts = load_texts("stories", limit=600)
+    tokenizer = train_words(texts)
+    rows = tokenizer.encode_batch(texts)
+    stories = padded_batches(rows[50:], batch_size=8, special=tokenizer)
+    new = padded_batches(rows[:50], batch_size=25, special=tokenizer)
+    sizes = {"d_model": 48, "num_heads": 2, "num_layers": 2, "d_ff": 96}
+    ends = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(0)
+        model = LlamaLM(LlamaConfig(vocab_size=tokenizer.vocab_size, **sizes))
+        born = mean_loss(model, new, 2)
+        config = TrainConfig(
+            steps=80, learning_rate=8e-3, optimizer="muon", precision=precision
+        )
+        train(model, stories, config)
+        ends.append(mean_loss(model, new, 2))
+    assert ends[0] < 0.6 * born
+    assert ends[1] == pytest.approx(ends[0], rel=0.01) and ends[1] != ends[0]
 
 
 @pytest.mark.parametrize(
