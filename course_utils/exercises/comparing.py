@@ -39,6 +39,17 @@ def same(mine: Any, wanted: Any) -> bool:
     return difference(mine, wanted) is None
 
 
+def comparable(value: Any) -> bool:
+    """Whether it consists of tensors with data, numbers, texts and containers."""
+    if isinstance(value, Tensor):
+        return not value.is_meta
+    if isinstance(value, Mapping):
+        return all(map(comparable, value.values()))
+    if isinstance(value, tuple | list | set | frozenset):
+        return all(map(comparable, value))
+    return isinstance(value, Number | str | bytes | None)
+
+
 def difference(mine: Any, wanted: Any) -> str | None:
     """Describe the first difference in type, shape, dtype, device or value, or None.
 

@@ -13,7 +13,7 @@ import linecache
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ def _tensors(value):
 
 
 def _kept(value):
-    """A copy of a result; what cannot be copied (a generator) as it is.
+    """A copy of what a later call could change; anything else as it is.
 
     A copied tensor has the layout of the old one, and no graph.
     """
@@ -82,7 +82,9 @@ def _kept(value):
         return type(value)(map(_kept, value))
     if type(value) is dict:
         return {key: _kept(part) for key, part in value.items()}
-    return _copies(value)
+    if isinstance(value, Mapping | Sequence | Set | np.ndarray):
+        return _copies(value)
+    return value
 
 
 def _copies(arguments):
@@ -251,8 +253,8 @@ def changing_line(function: Callable, arguments: tuple, place: int) -> str:
     return f"line {found[0]}: {text}"
 
 
-def gradients(function: Callable, arguments: tuple) -> list[Tensor] | None:
-    """Of the result with respect to each floating-point tensor among the arguments.
+def gradient(function: Callable, arguments: tuple) -> Tensor | None:
+    """Of the result with respect to the first floating-point tensor it is called with.
 
     The entries of the result are added with different weights, or the gradient of
     shares that sum to 1 would be 0. None if no gradient passes through, or the call
@@ -260,14 +262,15 @@ def gradients(function: Callable, arguments: tuple) -> list[Tensor] | None:
     """
     given = _copies(arguments)
     leaves = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
+    if not leaves:
+        return None
     with _quiet(io.StringIO()), contextlib.suppress(Exception):
-        for leaf in leaves:
-            leaf.requires_grad_()
+        first = leaves[0].requires_grad_()
         parts = [x for x in _tensors(function(*given)) if x.requires_grad]
-        if parts and leaves:
+        if parts:
             total = sum(
                 (part * torch.linspace(1, 2, part.numel()).view(part.shape)).sum()
                 for part in parts
             )
-            return list(torch.autograd.grad(total, leaves, materialize_grads=True))
+            return torch.autograd.grad(total, first, materialize_grads=True)[0]
     return None

@@ -46,7 +46,7 @@ def find(name: str) -> Exercise:
     raise ValueError(f"unknown exercise {shown(name)}; {advice}")
 
 
-def check(name: str, answer: Any = MISSING) -> None:
+def check(name: Any, answer: Any = MISSING) -> None:
     """Show whether an answer is right and, if it is not, which mistake it makes.
 
     answer: a function; for an exercise that asks for a prediction, the value itself.

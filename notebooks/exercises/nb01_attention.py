@@ -170,7 +170,6 @@ WEIGHTS = Exercise(
         "Subtract the maximum of the row, take powers, divide by their sum.",
     ),
     shared=attention_weights,
-    trains=True,
 )
 
 

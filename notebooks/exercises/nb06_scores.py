@@ -74,7 +74,6 @@ GENERAL = Exercise(
         ),
     ),
     "Two products: first the keys through W, then every query with every key.",
-    trains=True,
     shared=scores_of_the_layer,
 )
 

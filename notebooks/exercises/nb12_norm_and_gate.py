@@ -97,7 +97,6 @@ RMS = Exercise(
         ),
     ),
     "Four steps for one position: square, mean, root, divide. Then the scale.",
-    trains=True,
     shared=norm_of_the_layer,
 )
 

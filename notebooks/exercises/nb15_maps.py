@@ -153,7 +153,8 @@ LOOK_BACK = Exercise(
             "The mean runs over the batch as well.",
         ),
     ),
-    "The weights meant lie on one diagonal. Which? Then a mean over texts and queries.",
+    "The weights meant lie on one diagonal; which one? Then a mean over texts and "
+    "queries.",
 )
 
 

@@ -636,8 +636,8 @@ def test_progress_is_told_by_notebook(capsys):
     progress()
     out = capsys.readouterr().out
     for number, bank in BANKS.items():
-        first = re.escape(bank[0].name)
-        assert re.search(rf"^    {number}  . {first}$", out, re.MULTILINE)
+        first = re.search(rf"^    {number}  . (\S+)$", out, re.MULTILINE)
+        assert first[1] in {exercise.name for exercise in bank}
     with pytest.raises(ValueError, match=r"notebook must be .*01, 02.* got '99'"):
         progress("99")
     for same in (1, "1", "01_attention"):
@@ -752,11 +752,11 @@ def test_the_case_that_differs_can_be_had():
 
 
 def test_an_answer_that_remembers_an_earlier_call_is_told_so():
-    kept = []
+    calls = []
 
     def remembers(scores):
-        kept.append(scores)
-        return kept[0].softmax(dim=-1)
+        calls.append(scores)
+        return scores.softmax(dim=-1) * len(calls)
 
     report = judge("attention.weights", remembers)
     assert report.title == "attention.weights: it remembers an earlier call"
@@ -773,13 +773,14 @@ def test_an_answer_that_remembers_an_earlier_call_is_told_so():
 
 def test_a_later_call_does_not_change_an_earlier_result():
     """The result of the first call is kept by value, so the first case is right."""
-    table = torch.zeros(3, 5)
+    table = torch.zeros(0)
 
-    def writes_into_one_table(weights, values):
-        result = weights @ values
-        return table.resize_(result.shape).copy_(result)
+    def writes_into_one_table(scores):
+        with torch.no_grad():
+            return table.resize_(scores.shape).copy_(scores.softmax(dim=-1))
 
-    assert judge("attention.context", writes_into_one_table).status == "right"
+    report = judge("attention.weights", writes_into_one_table)
+    assert report.status == "right", report.text
 
 
 def test_a_cut_gradient_is_refused_where_somebody_trains():

@@ -23,7 +23,8 @@ UNDECIDED = {
 
 
 def name_of(answer):
-    return getattr(answer["answer"], "__name__", str(answer["answer"]))
+    found = answer["answer"]
+    return getattr(found, "__name__", type(found).__name__)
 
 
 @pytest.fixture(autouse=True)
