@@ -434,6 +434,19 @@ def test_right_numbers_in_another_float_type_get_a_note(dtype, precision):
     assert wrong.status == "different"
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_an_odd_default_type_is_left_as_it_was(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        for name in ("attention.weights", "blocks.layer_norm", "training.step"):
+            report = examine(BANK[name], BANK[name].reference)
+            assert report.status == "right", report.text
+        assert torch.get_default_dtype() == dtype
+    finally:
+        torch.set_default_dtype(before)
+
+
 def test_a_result_in_place_of_the_function_is_answered():
     assert "the function itself" in judge("attention.weights", torch.ones(3)).text
     assert "the value itself" in judge("masks.two_new", lambda: None).text
