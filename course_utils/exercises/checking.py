@@ -9,12 +9,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_utils.exercises.comparing import difference, same
+from course_utils.exercises.comparing import (
+    HALF,
+    comparable,
+    difference,
+    direction,
+    note,
+    same,
+)
 from course_utils.exercises.describing import describe
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.limit import TimeIsUp
 from course_utils.exercises.report import Report
-from course_utils.exercises.running import is_stub, isolated, own_line, run
+from course_utils.exercises.running import (
+    changing_line,
+    gradient,
+    is_stub,
+    isolated,
+    own_line,
+    run,
+)
+
+FURTHER = 2  # other draws of the cases, in which an answer must equal a mistake
+
+
+def _cases(exercise, seed):
+    return exercise.cases(torch.Generator().manual_seed(seed))
 
 
 def _asked(exercise, arguments):
@@ -75,19 +95,31 @@ def _not_tried(exercise):
     return Report("not tried", f"{exercise.name}: not tried yet", lines)
 
 
-def _known(exercise, outcomes, cases, wanted):
-    """The known mistake that gives the same result in every case, or None."""
+def _known(exercise, function, cases, outcomes, wanted, seed):
+    """The known mistake that gives the same result in every case, or None.
+
+    An answer may equal a mistake in these cases by chance, so it has to in others, too.
+    """
     for mistake in exercise.mistakes:
         theirs = [run(mistake.function, case) for case in cases]
-        agree = all(
-            (mine.error and other.error)
-            or (not mine.error and not other.error and same(mine.value, other.value))
-            for mine, other in zip(outcomes, theirs, strict=True)
-        )
         values = zip(theirs, wanted, strict=True)
-        if agree and any(not o.error and not same(o.value, w) for o, w in values):
-            return mistake
+        wrong = any(not o.error and not same(o.value, w) for o, w in values)
+        if wrong and all(map(_agree, outcomes, theirs)):
+            more = [
+                case
+                for further in range(1, FURTHER + 1)
+                for case in _cases(exercise, FURTHER * seed + further + 1_000)
+            ]
+            pairs = ((run(function, one), run(mistake.function, one)) for one in more)
+            return mistake if all(_agree(*pair) for pair in pairs) else None
     return None
+
+
+def _agree(mine, other):
+    """Whether two outcomes are errors, or equal results."""
+    if mine.error or other.error:
+        return bool(mine.error and other.error)
+    return same(mine.value, other.value)
 
 
 def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
@@ -103,7 +135,7 @@ def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
 
 def _examined(exercise, answer, seed):
     function = (lambda: answer) if exercise.predicts else answer
-    cases = exercise.cases(torch.Generator().manual_seed(seed))
+    cases = _cases(exercise, seed)
     outcomes = []
     for case in cases:
         outcomes.append(run(function, case, exercise.seconds))
@@ -111,7 +143,7 @@ def _examined(exercise, answer, seed):
             return _endless(exercise, function, outcomes[-1], case)
     if _is_empty(outcomes[0]):
         return _not_tried(exercise)
-    report = _judge(exercise, function, cases, outcomes)
+    report = _judge(exercise, function, cases, outcomes, seed)
     printed = outcomes[0].printed.strip()
     if not printed:
         return report
@@ -134,46 +166,104 @@ def _wanted(exercise, case):
     return outcome
 
 
-def _judge(exercise, function, cases, outcomes):
+def _judge(exercise, function, cases, outcomes, seed):
     references = [_wanted(exercise, case) for case in cases]
     wanted = [reference.value for reference in references]
     for case, outcome, reference in zip(cases, outcomes, references, strict=True):
         changed = outcome.changed(case, exercise.takes)
         if changed := changed - reference.changed(case, exercise.takes):
-            return _changed(exercise, sorted(changed), case)
+            return _changed(exercise, function, sorted(changed), case)
+    if report := _remembering(exercise, function, outcomes, seed):
+        return report
     found = [
         outcome.error or difference(outcome.value, right)
         for outcome, right in zip(outcomes, wanted, strict=True)
     ]
     if not any(found):
-        return _right(exercise, cases, outcomes)
-    if mistake := _known(exercise, outcomes, cases, wanted):
+        return _right(exercise, function, cases, outcomes, wanted)
+    if mistake := _known(exercise, function, cases, outcomes, wanted, seed):
         lines = (mistake.hint, f"hint({exercise.name!r}) says more.")
         title = f"{exercise.name}: {mistake.name}"
         return Report("mistake", title, lines, mistake=mistake.name)
     place = next(i for i, what in enumerate(found) if what)
+    if exercise.predicts:
+        return _wrong_guess(exercise, outcomes[place], wanted[place])
     if outcomes[place].error:
-        return _error_report(exercise, function, outcomes[place], cases[place])
-    lines = (found[place], *_ending(exercise, cases[place]))
-    return Report("different", f"{exercise.name}: not yet", lines)
+        report = _error_report(exercise, function, outcomes[place], cases[place])
+    else:
+        said = (found[place], *_ending(exercise, cases[place]), _more(exercise))
+        report = Report("different", f"{exercise.name}: not yet", said)
+    return dataclasses.replace(report, case=place)
 
 
-def _changed(exercise, changed, case):
+def _more(exercise):
+    return f"hint({exercise.name!r}) helps on; case({exercise.name!r}) gives the case."
+
+
+def _remembering(exercise, function, outcomes, seed):
+    """The report on a function whose second answer to a case differs, or None."""
+    if exercise.predicts:
+        return None
+    for place, case in enumerate(_cases(exercise, seed)):
+        again = run(function, case, exercise.seconds)
+        if isinstance(again.error, TimeIsUp):
+            return _endless(exercise, function, again, case)
+        first = outcomes[place]
+        if not comparable(first.value) or _agree(first, again):
+            continue
+        title = f"{exercise.name}: it remembers an earlier call"
+        said = (
+            "Asked the same twice, it answers differently the second time. Something "
+            "is kept from call to call: a default argument that is changed, a global "
+            "name, an attribute."
+        )
+        return Report("changed", title, (said, *_ending(exercise, case)), case=place)
+    return None
+
+
+def _wrong_guess(exercise, outcome, wanted):
+    """What is said of a prediction: a direction or a thought, never the answer."""
+    title = f"{exercise.name}: not yet"
+    if outcome.error:
+        return Report("different", title, ("That is not a value.",))
+    return Report(
+        "different", title, (direction(outcome.value, wanted), _help(exercise))
+    )
+
+
+def _help(exercise):
+    return f"hint({exercise.name!r}) helps on."
+
+
+def _changed(exercise, function, changed, case):
     names = " and ".join(changed)
     values = dict(zip(exercise.takes, case, strict=True))
-    said = (
-        f"Whoever called it still needs {names}. Make a new tensor: methods that end "
-        "in _ and assignments to a slice write into the old one."
-    )
-    if not any(isinstance(values[name], Tensor) for name in changed):
-        said = f"Whoever called it still needs {names} as before: work on a copy."
+    line = changing_line(function, case, exercise.takes.index(changed[0]))
+    where = "This line writes" if line else "It writes"
+    said = f"Whoever called it still needs {names}. {where} into the old one."
+    if any(isinstance(values[name], Tensor) for name in changed):
+        said += (
+            " Make a new tensor: methods that end in _, `+=` and its kin, and "
+            "assignments to a slice change the old one."
+        )
+    else:
+        said += " Work on a copy."
     title = f"{exercise.name}: it changes {names} in place"
-    return Report("changed", title, (said, *_ending(exercise, case)))
+    return Report("changed", title, (said, *_ending(exercise, case)), line)
 
 
-def _right(exercise, cases, outcomes):
+def _right(exercise, function, cases, outcomes, wanted):
     asked = dict.fromkeys(_asked(exercise, case) for case in cases if exercise.takes)
     lines = [f"Tried with {'; '.join(asked)}."] if asked else []
+    if said := _gradient_difference(exercise, function, cases, outcomes):
+        if exercise.trains:
+            title = f"{exercise.name}: {said}"
+            more = (
+                "The numbers are right, but nobody could train with them: `.item()`, "
+                "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph."
+            )
+            return Report("different", title, (more, _help(exercise)))
+        lines.append(f"Right numbers, but {said}; here nobody trains through it.")
     if shared := sorted(set().union(*(o.shared(exercise.takes) for o in outcomes))):
         lines.append(
             f"The result shares memory with {' and '.join(shared)}: right and cheap, "
@@ -182,4 +272,26 @@ def _right(exercise, cases, outcomes):
     tensors = (o.value for o in outcomes if isinstance(o.value, Tensor))
     if not all(value.is_contiguous() for value in tensors):
         lines.append("The result is not contiguous: `reshape` works, `view` may not.")
+    values = (outcome.value for outcome in outcomes)
+    notes = (note(*pair) for pair in zip(values, wanted, strict=True))
+    lines += [said for said in notes if said][:1]
     return Report("right", f"{exercise.name}: right", tuple(lines))
+
+
+def _gradient_difference(exercise, function, cases, outcomes):
+    """What is wrong with the gradient of right numbers, or None.
+
+    None also for half precision, whose gradients are too rough to compare.
+    """
+    for case, outcome in zip(cases, outcomes, strict=True):
+        if isinstance(outcome.value, Tensor) and outcome.value.dtype in HALF:
+            continue
+        right = gradient(exercise.reference, case)
+        if right is None:
+            continue
+        mine = gradient(function, case)
+        if mine is None:
+            return "no gradient passes through it"
+        if not same(mine, right):
+            return "its gradient is another one"
+    return None

@@ -4,14 +4,15 @@ Knows tensors, numbers, strings and containers. Knows nothing of exercises.
 
 A list is accepted for a tuple and the reverse, and a tensor or an array of numbers for
 a list of numbers. Where an integer is expected, the number must be equal to it (150.0
-equals 150); where a float is expected, equal up to rounding. Infinity equals only an
-infinity of the same sign, and NaN only NaN.
+equals 150); where a float is expected, equal up to rounding, whatever float type holds
+it: `note` says where another one does. Infinity equals only an infinity of the same
+sign, and NaN only NaN.
 """
 
 import math
 from collections import deque
 from collections.abc import Mapping
-from numbers import Integral, Number
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
@@ -21,23 +22,32 @@ from torch import Tensor
 from course_utils.exercises.describing import brief, kind, sizes
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # generous: rounding is not a mistake
+CLOSE_IN_HALF = {"rtol": 2e-2, "atol": 1e-3}  # float16 has 11 bits, bfloat16 has 8
+HALF = (torch.float16, torch.bfloat16)
 
 
 def same(mine: Any, wanted: Any) -> bool:
     """Whether two results are equal up to rounding, whatever type holds the numbers.
 
-    Unlike in `difference`, float32 equals float64, and a tensor without axes equals the
-    Python number in it.
+    Unlike in `difference`, a tensor without axes equals the Python number in it.
     """
     try:
         mine = _unwrapped(mine)
         wanted = _unwrapped(wanted)
     except Exception:  # a strange object must not stop the check
         return False
-    if isinstance(mine, Tensor) and isinstance(wanted, Tensor):
-        both = mine.is_floating_point() and wanted.is_floating_point()
-        mine = mine.to(wanted.dtype) if both else mine
     return difference(mine, wanted) is None
+
+
+def comparable(value: Any) -> bool:
+    """Whether it consists of tensors with data, numbers, texts and containers."""
+    if isinstance(value, Tensor):
+        return not value.is_meta
+    if isinstance(value, Mapping):
+        return all(map(comparable, value.values()))
+    if isinstance(value, tuple | list | set | frozenset):
+        return all(map(comparable, value))
+    return isinstance(value, Number | str | bytes | None)
 
 
 def difference(mine: Any, wanted: Any) -> str | None:
@@ -49,6 +59,47 @@ def difference(mine: Any, wanted: Any) -> str | None:
         return _difference(mine, wanted)
     except Exception as error:  # a strange object must not stop the check
         return f"It returns {kind(mine)}, not comparable ({type(error).__name__})."
+
+
+def direction(mine: Any, wanted: Any) -> str:
+    """A sentence on a wrong guess that does not tell the value."""
+    guess, right = _bare(mine), _bare(wanted)
+    if isinstance(right, bool | str | None):
+        return "That is not it."
+    if _is_real(right):
+        if not _is_real(guess):
+            return f"You give {kind(mine)}; a number is wanted."
+        return f"It is {'more' if right > guess else 'less'} than {brief(guess)}."
+    wanted_parts, parts = _as_list(wanted), _as_list(mine)
+    if wanted_parts is None or parts is None or len(parts) != len(wanted_parts):
+        return f"You give {kind(mine)}; {kind(wanted)} is wanted."
+    right_ones = sum(map(same, parts, wanted_parts))
+    return f"{right_ones} of the {len(parts)} are right."
+
+
+def _is_real(value):
+    """Whether it is a number on the line: no truth value, no NaN."""
+    plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return plain and not math.isnan(value)
+
+
+def note(mine: Any, wanted: Any) -> str | None:
+    """A sentence on right numbers that are held in another float type, or None."""
+    if isinstance(wanted, tuple | list) and isinstance(mine, tuple | list):
+        found = (note(*pair) for pair in zip(mine, wanted, strict=False))
+        return next(filter(None, found), None)
+    if not (isinstance(mine, Tensor) and isinstance(wanted, Tensor)):
+        return None
+    if mine.dtype == wanted.dtype or not _both_floating(mine, wanted):
+        return None
+    return (
+        f"Its numbers are {mine.dtype}, the course's are {wanted.dtype}: right, but "
+        "two types in one sum can surprise."
+    )
+
+
+def _both_floating(mine, wanted):
+    return mine.is_floating_point() and wanted.is_floating_point()
 
 
 def _difference(mine, wanted):
@@ -272,7 +323,7 @@ def _type_difference(mine, wanted):
         return f"It returns {kind(mine)}; a tensor is wanted."
     if mine.shape != wanted.shape:
         return f"Its shape is {sizes(mine.shape)}; {sizes(wanted.shape)} is wanted."
-    if mine.dtype != wanted.dtype:
+    if mine.dtype != wanted.dtype and not _both_floating(mine, wanted):
         return f"Its dtype is {mine.dtype}; {wanted.dtype} is wanted."
     if mine.device != wanted.device:
         return f"It is on the device {mine.device}; {wanted.device} is wanted."
@@ -282,13 +333,17 @@ def _type_difference(mine, wanted):
 def _tensor_difference(mine, wanted):
     mine = mine.detach().resolve_conj()
     wanted = wanted.detach().resolve_conj()
+    close = CLOSE
+    if _both_floating(mine, wanted):
+        close = CLOSE_IN_HALF if mine.dtype in HALF else CLOSE
+        mine = mine.to(wanted.dtype)
     lost = (mine.isnan() & ~wanted.isnan()).nonzero()
     if len(lost):
         index = lost[0].tolist()
         value = wanted[tuple(index)].item()
         return f"Entry {index} is NaN; {value:.4g} is wanted."
     if wanted.is_floating_point() or wanted.is_complex():
-        wrong = (~torch.isclose(mine, wanted, equal_nan=True, **CLOSE)).nonzero()
+        wrong = (~torch.isclose(mine, wanted, equal_nan=True, **close)).nonzero()
     else:
         wrong = (mine != wanted).nonzero()
     if not len(wrong):

@@ -6,7 +6,7 @@ Knows tensors, layers and Python values. Compares only an argument with its copy
 import inspect
 import reprlib
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from numbers import Number
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 LONG = 40  # a value with a repr up to this length is shown in full
+FEW = 6  # numbers that are shown one by one
 
 
 class _Brief(reprlib.Repr):
@@ -64,7 +65,7 @@ def sizes(shape: tuple[int, ...]) -> str:
 def describe(value: Any) -> str:
     """An argument in a few words: 2×3, [1, 2], 40 numbers, a layer Linear(4 → 6)."""
     if isinstance(value, Tensor | np.ndarray):
-        return sizes(value.shape)
+        return _tensor(value)
     if isinstance(value, nn.Module):
         return f"a layer {_layer(value)}"
     if isinstance(value, torch.Generator):
@@ -73,10 +74,31 @@ def describe(value: Any) -> str:
         return _collection(value)
     if isinstance(value, type) or callable(value):
         return f"a {'class' if isinstance(value, type) else 'function'}"
+    if is_dataclass(value):
+        return _settings(value)
     shown = brief(value)
-    if is_dataclass(value) or "\n" in shown:  # as an optimizer's
+    if "\n" in shown:  # as an optimizer's
         return f"the {type(value).__name__}"
     return shown
+
+
+def _tensor(value):
+    """The shape; a single axis as its numbers, if they are few."""
+    if value.ndim != 1 or (isinstance(value, Tensor) and value.is_meta):
+        return sizes(value.shape)
+    if len(value) > FEW:
+        return f"{len(value)} numbers"
+    return f"[{', '.join(f'{part:.3g}' for part in value.tolist())}]"
+
+
+def _settings(value):
+    """A dataclass with the fields that differ from their defaults."""
+    given = [
+        f"{field.name}={describe(part)}"
+        for field in fields(value)
+        if (part := getattr(value, field.name)) != field.default
+    ]
+    return f"{type(value).__name__}({', '.join(given)})"
 
 
 def _layer(module):

@@ -1,5 +1,6 @@
 """The parts of an exercise. Knows nothing of running or showing one."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +27,14 @@ class Exercise:
 
     statement: what the function returns, what it takes (with shapes), why it matters.
     takes: the names of the arguments. reference: the right answer.
+    `solution` shows its source, so it is short and keeps to what the prompt allows.
     cases: takes a torch.Generator, returns the tuples of arguments that a check tries.
-    hint: shown before the last check has named a known mistake.
-    shared: the function or class whose source `solution` shows, if this is not the
-    reference. seconds: an answer that computes for longer is stopped; only an exercise
-    that trains needs more.
+    hint: steps, from how to begin to nearly all; a string has a step in each sentence.
+    shared: the function of the course that gives the same for the same arguments, if
+    there is one: a test holds the reference to it.
+    trains: whether somebody trains through the result, so that an answer which cuts the
+    gradient is wrong. seconds: an answer that computes for longer is stopped; only an
+    exercise that trains needs more.
 
     Results may be tensors, numbers, strings, booleans, None, and tuples, lists, dicts
     and sets of these. Arguments may also be layers and functions. An answer may change
@@ -43,7 +47,15 @@ class Exercise:
     reference: Callable[..., Any]
     cases: Callable[..., list[tuple]]
     mistakes: tuple[Mistake, ...]
-    hint: str
+    hint: str | tuple[str, ...]
     shared: Callable[..., Any] | None = None
     predicts: bool = False
+    trains: bool = False
     seconds: int = 3
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of the hint."""
+        if isinstance(self.hint, str):
+            return tuple(re.split(r"(?<=[.?!]) (?=[A-Z])", self.hint))
+        return self.hint

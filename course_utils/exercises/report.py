@@ -17,6 +17,7 @@ class Report:
     status: "not tried", "right", "mistake", "error", "different", "changed", "hint",
     "solution" or "progress". mistake: the name of the known mistake, if there is one.
     lines: sentences, with `code` and *emphasis*. code: lines in a fixed-width font.
+    case: which of the cases the report is about.
     """
 
     status: str
@@ -24,6 +25,7 @@ class Report:
     lines: tuple[str, ...] = ()
     code: str = ""
     mistake: str | None = None
+    case: int = 0
 
     @property
     def text(self) -> str:

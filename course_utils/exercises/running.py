@@ -11,8 +11,9 @@ import inspect
 import io
 import linecache
 import random
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +31,17 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result or error of one call, what it printed, and its arguments after it."""
+    """The result or error of one call, what it printed, and its arguments after it.
+
+    value: a copy of the result, so that a later call cannot change it. owned: the
+    tensors of the result itself.
+    """
 
     value: Any = None
     error: BaseException | None = None
     printed: str = ""
     given: tuple = ()
+    owned: tuple = ()
 
     def changed(self, before: tuple, names: tuple[str, ...]) -> set[str]:
         """The names of the arguments that were changed in place."""
@@ -45,20 +51,40 @@ class Outcome:
     def shared(self, names: tuple[str, ...]) -> set[str]:
         """The names of the arguments whose memory the result shares."""
         pairs = zip(names, self.given, strict=True)
-        return {name for name, new in pairs if _share(self.value, new)}
+        return {name for name, new in pairs if _share(self.owned, new)}
 
 
-def _share(value, argument):
-    tensors = value if isinstance(value, tuple | list) else [value]
+def _share(tensors, argument):
     if not isinstance(argument, Tensor):
         return False
     place = argument.untyped_storage().data_ptr()
     return any(
-        isinstance(part, Tensor)
-        and part.device == argument.device
-        and part.untyped_storage().data_ptr() == place
+        part.device == argument.device and part.untyped_storage().data_ptr() == place
         for part in tensors
     )
+
+
+def _tensors(value):
+    """The tensors that a result consists of."""
+    parts = value if isinstance(value, tuple | list) else [value]
+    return tuple(part for part in parts if isinstance(part, Tensor))
+
+
+def _kept(value):
+    """A copy of what a later call could change; anything else as it is.
+
+    A copied tensor has the layout of the old one, and no graph.
+    """
+    if isinstance(value, Tensor):
+        copied = value.detach().clone(memory_format=torch.preserve_format)
+        return copied.requires_grad_(value.requires_grad)
+    if type(value) in (tuple, list):
+        return type(value)(map(_kept, value))
+    if type(value) is dict:
+        return {key: _kept(part) for key, part in value.items()}
+    if isinstance(value, Mapping | Sequence | Set | np.ndarray):
+        return _copies(value)
+    return value
 
 
 def _copies(arguments):
@@ -85,6 +111,8 @@ def isolated() -> Iterator[None]:
     deterministic = _deterministic()
     if device != CPU:
         torch.set_default_device(CPU)
+    if dtype not in (torch.float32, torch.float64):  # too few digits to compare by
+        torch.set_default_dtype(torch.float32)
     random.seed(0)
     np.random.seed(0)
     torch.default_generator.manual_seed(0)  # far cheaper than torch.manual_seed
@@ -117,6 +145,19 @@ def _restore_device(device):
         torch.set_default_device(device)
 
 
+@contextlib.contextmanager
+def _quiet(printed: io.StringIO) -> Iterator[None]:
+    """Run the block `isolated`, without a word: what it prints goes into `printed`."""
+    with (
+        isolated(),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
 def run(
     function: Callable, arguments: tuple, seconds: float | int | None = None
 ) -> Outcome:
@@ -131,12 +172,7 @@ def run(
     printed = io.StringIO()
     value = None
     error = None
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(isolated())
-        stack.enter_context(contextlib.redirect_stdout(printed))
-        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
+    with _quiet(printed):
         try:
             if seconds is None:
                 value = function(*given)
@@ -146,7 +182,7 @@ def run(
             raise
         except BaseException as caught:
             error = caught
-    return Outcome(value, error, printed.getvalue(), given)
+    return Outcome(_kept(value), error, printed.getvalue(), given, _tensors(value))
 
 
 def home(function: Callable) -> Any:
@@ -180,3 +216,61 @@ def own_line(function: Callable, error: BaseException) -> str:
             found = f"line {step.tb_lineno}: {text}"
         step = step.tb_next
     return found
+
+
+def changing_line(function: Callable, arguments: tuple, place: int) -> str:
+    """The learner's line after which argument `place` differs: "line 3: …", or "".
+
+    The function is called once more, on copies; before each of its lines the argument
+    is compared with the original.
+    """
+    code = home(function)
+    if code is None:
+        return ""
+    given = _copies(arguments)
+    lines: list[int] = []
+    found: list[int] = []
+
+    def watch(frame, event, _):
+        if frame.f_code.co_filename != code.co_filename:
+            return None
+        if not found and lines and altered(arguments[place], given[place]):
+            found.append(lines[-1])
+        if event == "line":
+            lines.append(frame.f_lineno)
+        return watch
+
+    before = sys.gettrace()
+    with _quiet(io.StringIO()), contextlib.suppress(Exception):
+        sys.settrace(watch)
+        try:
+            function(*given)
+        finally:
+            sys.settrace(before)
+    if not found:
+        return ""
+    text = linecache.getline(code.co_filename, found[0]).strip()
+    return f"line {found[0]}: {text}"
+
+
+def gradient(function: Callable, arguments: tuple) -> Tensor | None:
+    """Of the result with respect to the first floating-point tensor it is called with.
+
+    The entries of the result are added with different weights, or the gradient of
+    shares that sum to 1 would be 0. None if no gradient passes through, or the call
+    stops.
+    """
+    given = _copies(arguments)
+    leaves = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
+    if not leaves:
+        return None
+    with _quiet(io.StringIO()), contextlib.suppress(Exception):
+        first = leaves[0].requires_grad_()
+        parts = [x for x in _tensors(function(*given)) if x.requires_grad]
+        if parts:
+            total = sum(
+                (part * torch.linspace(1, 2, part.numel()).view(part.shape)).sum()
+                for part in parts
+            )
+            return torch.autograd.grad(total, first, materialize_grads=True)[0]
+    return None

@@ -1,21 +1,32 @@
-"""What the notebooks call: check, hint, solution and progress.
+"""What the notebooks call: check, hint, case, solution and progress.
 
-Knows every exercise and the last report on each. Knows nothing of how one is judged.
+Knows every exercise, what was tried and what was right. Knows nothing of how an answer
+is judged.
 """
 
 import difflib
 import inspect
+import json
+from pathlib import Path
 from typing import Any
 
-from course_utils.exercises.banks import find_banks
+import torch
+
+from course_utils.exercises.banks import FOLDER, find_banks
 from course_utils.exercises.checking import examine
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.report import Report
+from course_utils.exercises.running import isolated
 from course_utils.shapes import check_type, shown
 
 BANKS = find_banks()
 BANK = {exercise.name: exercise for bank in BANKS.values() for exercise in bank}
+WORK = FOLDER.parents[1] / "work"  # where the working copies lie
+KEPT = "progress.json"
+MISSING = object()
 _last: dict[str, Report] = {}
+_steps: dict[str, int] = {}  # how many steps of a hint were shown
+_asked: set[str] = set()  # for a solution, before a try
 
 
 def find(name: str) -> Exercise:
@@ -35,57 +46,155 @@ def find(name: str) -> Exercise:
     raise ValueError(f"unknown exercise {shown(name)}; {advice}")
 
 
-def check(name: str, answer: Any) -> None:
+def check(name: Any, answer: Any = MISSING) -> None:
     """Show whether an answer is right and, if it is not, which mistake it makes.
 
     answer: a function; for an exercise that asks for a prediction, the value itself.
-    Raises TypeError or ValueError for an unknown name, never for a wrong answer.
+    Raises TypeError or ValueError for an unknown name or no answer, never for a wrong
+    answer.
     """
-    report = examine(find(name), answer)
+    if isinstance(answer, str) and answer in BANK and name not in BANK:
+        raise TypeError(f"the name comes first: check({answer!r}, your_answer)")
+    exercise = find(name)
+    if answer is MISSING:
+        raise TypeError(f"an answer is missing: check({name!r}, your_answer)")
+    report = examine(exercise, answer)
+    before = _last.get(name)
+    if before is None or before.mistake != report.mistake:
+        _steps[name] = 0
     _last[name] = report
+    if report.status != "not tried":
+        _keep(name, report.status == "right")
     report.show()
 
 
 def hint(name: str) -> None:
-    """Show more about the mistake that the last check named, or how to begin."""
+    """Show one step more at each call; before the first try, only how to begin."""
     exercise = find(name)
     last = _last.get(name)
-    text = exercise.hint
+    steps = list(exercise.steps)
+    tried = last is not None and last.status != "not tried"
     for mistake in exercise.mistakes:
         if last and last.mistake == mistake.name:
-            text = mistake.more
-    lines = (text, f"solution({name!r}) shows how the course does it.")
-    Report("hint", name, lines).show()
+            steps.insert(0, mistake.more)
+    if not tried:
+        steps = steps[:1]
+    place = min(_steps.get(name, 0), len(steps) - 1)
+    _steps[name] = place + 1
+    if place + 1 < len(steps):
+        goes_on = "The next call goes on."
+    elif tried:
+        goes_on = f"That is all; solution({name!r}) shows an answer."
+    else:
+        goes_on = "Try it; after that there is more."
+    Report("hint", name, (steps[place], goes_on)).show()
+
+
+def case(name: str) -> tuple:
+    """The arguments on which the last answer differed, or the first ones of a check.
+
+    They are made anew at each call, so they may be changed. Raises as `find`.
+    """
+    exercise = find(name)
+    last = _last.get(name)
+    with isolated():
+        cases = exercise.cases(torch.Generator().manual_seed(0))
+    return cases[last.case if last else 0]
 
 
 def solution(name: str) -> None:
-    """Show the source of the function or layer that the course itself uses."""
+    """Show a short right answer: after a try, or when asked a second time."""
     exercise = find(name)
-    source = inspect.unwrap(exercise.shared or exercise.reference)
-    title = f"{name}: {source.__module__}.{source.__qualname__}"
-    Report("solution", title, code=inspect.getsource(source).rstrip()).show()
+    last = _last.get(name)
+    if (last is None or last.status == "not tried") and name not in _asked:
+        _asked.add(name)
+        lines = ("Try first: `check` and `hint` lead on. A second call shows it.",)
+        Report("solution", f"{name}: not tried yet", lines).show()
+        return
+    source = inspect.getsource(inspect.unwrap(exercise.reference)).rstrip()
+    Report("solution", f"{name}: a short answer", code=source).show()
 
 
-def progress(notebook: str | None = None) -> None:
+def progress(notebook: str | int | None = None) -> None:
     """Show which exercises are right: in one notebook, progress("01"), or in all.
 
-    Raises ValueError for a notebook that has no exercises.
+    What was right once stays right. In a working copy it is remembered in
+    `work/progress.json`, whichever kernel asks.
+
+    Raises TypeError or ValueError for a notebook that has no exercises.
     """
-    if notebook is not None and notebook not in tuple(BANKS):
-        numbers = ", ".join(BANKS)
-        raise ValueError(
-            f"notebook must be the number of one with exercises ({numbers}), as a "
-            f"string; got {shown(notebook)}"
-        )
+    if notebook is not None:
+        check_type(str | int, notebook=notebook)
+        number = f"{notebook:02d}" if isinstance(notebook, int) else notebook[:2]
+        number = number.zfill(2)
+        if number not in BANKS:
+            known = ", ".join(BANKS)
+            raise ValueError(
+                f"notebook must be the number of one with exercises ({known}), got "
+                f"{shown(notebook)}"
+            )
+        notebook = number
+    kept = _kept()
     rows = []
-    statuses = []
+    signs = []
     for number in [notebook] if notebook else BANKS:
-        for place, exercise in enumerate(BANKS[number]):
-            report = _last.get(exercise.name)
-            statuses.append(report.status if report else "not tried")
-            sign = {"right": "✓", "not tried": "○"}.get(statuses[-1], "✗")
+        for place, exercise in enumerate(_in_order(number)):
+            found = kept.get(exercise.name)
+            signs.append("○" if found is None else "✓" if found else "✗")
             margin = number if place == 0 else "  "
-            rows.append(f"{margin}  {sign} {exercise.name}")
+            rows.append(f"{margin}  {signs[-1]} {exercise.name}")
     where = f"{notebook}: " if notebook else ""
-    title = f"{where}{statuses.count('right')} of {len(statuses)} right"
+    title = f"{where}{signs.count('✓')} of {len(signs)} right"
     Report("progress", title, code="\n".join(rows)).show()
+
+
+def _in_order(number: str) -> list[Exercise]:
+    """The exercises of a notebook, in the order in which it checks them."""
+    text = "".join(
+        path.read_text("utf-8") for path in FOLDER.parent.glob(f"{number}_*.ipynb")
+    )
+    return sorted(BANKS[number], key=lambda one: text.find(f'check(\\"{one.name}\\"'))
+
+
+# --- what is remembered --------------------------------------------------------------
+
+_right: dict[str, bool] = {}
+
+
+def _kept() -> dict[str, bool]:
+    """{name: whether it was ever right} of all that was tried."""
+    return _merged(_right, _stored()) if _is_working_copy() else dict(_right)
+
+
+def _keep(name: str, right: bool) -> None:
+    """Remember a try, in a working copy on disk: other kernels ask, too."""
+    _right[name] = right or _right.get(name, False)
+    if not _is_working_copy():
+        return
+    path = WORK / KEPT
+    unfinished = path.with_suffix(".unfinished")
+    try:
+        unfinished.write_text(json.dumps(_kept(), indent=1) + "\n", "utf-8")
+        unfinished.replace(path)
+    except OSError:  # a full or read-only disk must not stop a check
+        return
+
+
+def _is_working_copy() -> bool:
+    return Path.cwd() == WORK
+
+
+def _stored() -> dict[str, bool]:
+    """What other kernels and earlier ones have stored; {} for an unreadable file."""
+    try:
+        content = json.loads((WORK / KEPT).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {name: right is True for name, right in content.items() if name in BANK}
+
+
+def _merged(*parts: dict[str, bool]) -> dict[str, bool]:
+    names = {name for part in parts for name in part}
+    return {name: any(part.get(name, False) for part in parts) for name in names}

@@ -3,13 +3,19 @@
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
 
+from torch import Tensor
 from torch.nn import functional as F
 
-from course_utils.attention import attend, attention_scores, attention_weights
+from course_utils.attention import attention_scores, attention_weights
 from course_utils.exercises.drawing import normal
 from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- scores ------------------------------------------------------------------------
+
+
+def scores_of_pairs(queries: Tensor, keys: Tensor) -> Tensor:
+    """Every query times every key, scaled: "… q k"."""
+    return queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
 
 
 def _pairs(generator):
@@ -31,7 +37,7 @@ SCORES = Exercise(
     "Gives the scores “… q k” for queries “… q d” and keys “… k d”, scaled: all that "
     "softmax will ever see.",
     ("queries", "keys"),
-    attention_scores,
+    scores_of_pairs,
     _pairs,
     (
         Mistake(
@@ -76,10 +82,18 @@ SCORES = Exercise(
     ),
     "Every query meets every key: a matrix product with one of them transposed "
     "(only the last two axes). Then one division.",
+    shared=attention_scores,
+    trains=True,
 )
 
 
 # --- weights -----------------------------------------------------------------------
+
+
+def shares(scores: Tensor) -> Tensor:
+    """Powers of what each score lies below the highest of its row, made to sum to 1."""
+    powers = (scores - scores.max(dim=-1, keepdim=True).values).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
 
 
 def _hot_scores(generator):
@@ -87,9 +101,10 @@ def _hot_scores(generator):
         scores = normal(generator, *shape)
         scores[..., 0, :] += 1000
         scores[..., 1, :] -= 1000
+        scores[..., 2, 0] += 1500
         return scores
 
-    return [(hot(3, 5),), (hot(2, 3, 5),)]
+    return [(hot(3, 5),), (hot(2, 3, 5),), (normal(generator, 1, 4),)]
 
 
 def _without_maximum(scores):
@@ -105,7 +120,7 @@ WEIGHTS = Exercise(
     "Gives weights “… q k” for scores “… q k”: shares of each query over its keys, for "
     "scores of any size. One overflow makes NaN of a whole training run.",
     ("scores",),
-    attention_weights,
+    shares,
     _hot_scores,
     (
         Mistake(
@@ -149,11 +164,21 @@ WEIGHTS = Exercise(
             "Take powers first, then divide by their sum.",
         ),
     ),
-    "Three steps per row: subtract its maximum, take powers, divide by their sum.",
+    (
+        "Three steps per row. Begin with the second: powers of e.",
+        "A common factor cancels, so you may subtract the same number from a row.",
+        "Subtract the maximum of the row, take powers, divide by their sum.",
+    ),
+    shared=attention_weights,
 )
 
 
 # --- context -----------------------------------------------------------------------
+
+
+def context(weights: Tensor, values: Tensor) -> Tensor:
+    """A mixture of the values for each query: "… q e"."""
+    return weights @ values
 
 
 def _weights_and_values(generator):
@@ -167,7 +192,7 @@ CONTEXT = Exercise(
     "Gives the context “… q e”, a mixture of values for each query, from weights "
     "“… q k” and values “… k e”. It is all that attention hands on.",
     ("weights", "values"),
-    lambda weights, values: weights @ values,
+    context,
     _weights_and_values,
     (
         Mistake(
@@ -202,7 +227,7 @@ CONTEXT = Exercise(
     ),
     "For one query: multiply each value by its weight and add up. For all queries at "
     "once this is one product.",
-    shared=attend,
+    trains=True,
 )
 
 

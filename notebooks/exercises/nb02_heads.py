@@ -13,6 +13,13 @@ from course_utils.exercises.exercise import Exercise, Mistake
 # --- split -------------------------------------------------------------------------
 
 
+def split(x: Tensor, num_heads: int) -> Tensor:
+    """From "b t (h d)" to "b h t d"."""
+    batch, length, width = x.shape
+    parts = x.reshape(batch, length, num_heads, width // num_heads)
+    return parts.transpose(1, 2)
+
+
 def _projected(generator):
     return [(normal(generator, 2, 3, 20), 5), (normal(generator, 1, 7, 6), 2)]
 
@@ -26,7 +33,7 @@ SPLIT = Exercise(
     "Gives “b h t d” from x “b t (h d)”: each head owns some columns and sees every "
     "position. Cut along the wrong axis it runs all the same, and learns little.",
     ("x", "num_heads"),
-    split_heads,
+    split,
     _projected,
     (
         Mistake(
@@ -63,6 +70,8 @@ SPLIT = Exercise(
         ),
     ),
     "Two steps: cut the last axis in two, then bring the heads forward.",
+    shared=split_heads,
+    trains=True,
 )
 
 
@@ -71,7 +80,8 @@ SPLIT = Exercise(
 
 def merge(context: Tensor) -> Tensor:
     """From "b h q d" to "b q (h d)"."""
-    return rearrange(context, "b h q d -> b q (h d)")
+    batch, heads, length, width = context.shape
+    return context.transpose(1, 2).reshape(batch, length, heads * width)
 
 
 MERGE = Exercise(
@@ -114,7 +124,7 @@ MERGE = Exercise(
         ),
     ),
     "The steps of split, backwards: first exchange, then join the last two axes.",
-    shared=MultiHeadAttention.forward,
+    trains=True,
 )
 
 
@@ -172,7 +182,6 @@ COUNT = Exercise(
     ),
     "Four nn.Linear: three from d_model to num_heads · head_dim, one back. Each holds "
     "in · out + out numbers.",
-    shared=MultiHeadAttention.__init__,
 )
 
 

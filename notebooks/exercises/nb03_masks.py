@@ -18,12 +18,17 @@ def _tokens(generator, rows, length):
     return torch.randint(10, 99, (rows, length), generator=generator)
 
 
+def causal(length: int) -> Tensor:
+    """True on the diagonal and below it, "q k"."""
+    return torch.ones(length, length, dtype=torch.bool).tril()
+
+
 CAUSAL = Exercise(
     "masks.causal",
     "Gives a bool mask “q k” for a length: True where a position may look, at itself "
     "and at what came before. One cell too many, and a model copies its answers.",
     ("length",),
-    causal_mask,
+    causal,
     lambda generator: [(5,), (7,), (1,)],
     (
         Mistake(
@@ -52,6 +57,7 @@ CAUSAL = Exercise(
         ),
     ),
     "Draw it for length 3, row by row. Then look up torch.tril.",
+    shared=causal_mask,
 )
 
 
@@ -62,7 +68,13 @@ def _padded(generator):
         ids[0, length - 2 :], ids[1, :1] = pad, pad
         ids[1, 2] = 0 if pad else 1
         cases.append((ids, pad))
-    return cases
+    nothing = torch.full((1, 3), 4)
+    return [*cases, (nothing, 4)]
+
+
+def padding(ids: Tensor, pad_id: int) -> Tensor:
+    """True at real words, "b 1 1 k"."""
+    return (ids != pad_id)[:, None, None, :]
 
 
 PADDING = Exercise(
@@ -70,7 +82,7 @@ PADDING = Exercise(
     "Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: nobody looks at padding. "
     "Else the answer for a sentence depends on how long its neighbors are.",
     ("ids", "pad_id"),
-    padding_mask,
+    padding,
     _padded,
     (
         Mistake(
@@ -108,6 +120,7 @@ PADDING = Exercise(
         ),
     ),
     "One comparison gives “b k”. Two more axes make it fit “b h q k”.",
+    shared=padding_mask,
 )
 
 
@@ -117,12 +130,17 @@ def _masks(generator):
     return [(causal_mask(5), padding_mask(ids, 0)), (causal_mask(3), _ones(3).triu(-1))]
 
 
+def join(first: Tensor, second: Tensor) -> Tensor:
+    """True where both are."""
+    return first & second
+
+
 JOIN = Exercise(
     "masks.join",
     "Gives one bool mask from two that broadcast: may look only where both allow it. "
     "A layer takes one mask, and sentences need both kinds.",
     ("first", "second"),
-    combine_masks,
+    join,
     _masks,
     (
         Mistake(
@@ -151,6 +169,7 @@ JOIN = Exercise(
         ),
     ),
     "Which of *and*, *or*, *not* says “only where both”? Broadcasting does the rest.",
+    shared=combine_masks,
 )
 
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from course_utils.attention import attention_weights
-from course_utils.data.batches import PackedBatches
 from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 
@@ -27,11 +26,19 @@ def _scores_and_mask(generator):
         return scores.to(torch.get_default_dtype()), mask
 
     left = torch.tensor([[0, 0, 11, 12, 13], [14, 15, 16, 0, 0]])
-    return [one(left, 2, 3, 5, 5), one(left[:1, :3], 1, 2, 3, 3)]
+    loud, mask = one(torch.tensor([[14, 15, 0]]), 1, 1, 3, 3)
+    loud[..., 2] += 40  # a hidden score far above the others
+    return [one(left, 2, 3, 5, 5), one(left[:1, :3], 1, 2, 3, 3), (loud, mask)]
 
 
 def _filled(scores, mask, number):
     return scores.masked_fill(~mask, number).softmax(dim=-1)
+
+
+def weights(scores: Tensor, mask: Tensor) -> Tensor:
+    """Shares of what may be seen; hidden places and empty rows are 0."""
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1) * mask
 
 
 WEIGHTS = Exercise(
@@ -39,7 +46,7 @@ WEIGHTS = Exercise(
     "Gives weights for scores “b h q k” and a bool mask: hidden ones exactly 0, a row "
     "with nothing to look at all 0. One NaN would spoil the whole batch.",
     ("scores", "mask"),
-    attention_weights,
+    weights,
     _scores_and_mask,
     (
         Mistake(
@@ -82,6 +89,8 @@ WEIGHTS = Exercise(
         ),
     ),
     "Two steps: a very low score before the softmax, and zeros after it.",
+    shared=attention_weights,
+    trains=True,
 )
 
 
@@ -130,8 +139,12 @@ SHIFT = Exercise(
         ),
     ),
     "Write one row of five words and its next words below it. Which word has none?",
-    shared=PackedBatches,
 )
+
+
+def two_new() -> Tensor:
+    """The new words are number 5 and 6 of seven; each sees itself and all before."""
+    return torch.ones(2, 7, dtype=torch.bool).tril(diagonal=5)
 
 
 CACHED = Exercise(
@@ -139,7 +152,7 @@ CACHED = Exercise(
     "Wants a bool mask 2×7: five words are kept, two new ones ask; who may look where? "
     "With it, a text that grows is not computed again.",
     (),
-    lambda: causal_mask(2, 7),
+    two_new,
     lambda generator: [()],
     (
         Mistake(
@@ -168,7 +181,6 @@ CACHED = Exercise(
         ),
     ),
     "Number the keys from 0 to 6. Which numbers have the two queries?",
-    shared=causal_mask,
     predicts=True,
 )
 

@@ -4,6 +4,7 @@ Knows the shared function. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from torch import Tensor
 
 from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.positions import alibi_bias
@@ -24,13 +25,21 @@ def _bias(rates, distance):
     return -rates[:, None, None] * distance
 
 
+def alibi(num_heads: int, query_length: int, key_length: int) -> Tensor:
+    """Minus the rate of the head times |q - k|, "h q k"; queries stand at the end."""
+    rates = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+    queries = torch.arange(key_length - query_length, key_length)
+    distances = (queries[:, None] - torch.arange(key_length)).abs()
+    return -rates[:, None, None] * distances
+
+
 ALIBI = Exercise(
     "positions.alibi",
     "Gives the bias “h q k”: minus the rate of the head times |q − k|. Queries are the "
     "last query_length of the key_length positions, as when a model writes.",
     ("num_heads", "query_length", "key_length"),
-    alibi_bias,
-    lambda generator: [(3, 5, 5), (4, 2, 7), (6, 1, 3)],
+    alibi,
+    lambda generator: [(3, 5, 5), (4, 2, 7), (6, 1, 3), (3, 2, 5)],
     (
         Mistake(
             "a prize for distance",
@@ -81,6 +90,7 @@ ALIBI = Exercise(
         ),
     ),
     "Three small steps: the rates “h”, the distances “q k”, and their product.",
+    shared=alibi_bias,
 )
 
 

@@ -6,6 +6,7 @@ Knows the shared table. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
+from torch import Tensor
 
 from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.positions import sinusoidal_positions
@@ -40,12 +41,20 @@ def _own_clocks(length, width):
     return _interleaved(sines, cosines)
 
 
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """Sine and cosine of each hand's angle, side by side: "t m"."""
+    speeds = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    angles = torch.arange(length)[:, None] * speeds
+    table = torch.stack([angles.sin(), angles.cos()], dim=-1)
+    return table.reshape(length, d_model)
+
+
 SINUSOIDS = Exercise(
     "positions.sinusoids",
     "Gives the table “t m” for a length and an even d_model: sine and cosine of one "
     "angle side by side, so that one rotation moves every position.",
     ("length", "d_model"),
-    sinusoidal_positions,
+    sinusoids,
     lambda generator: [(40, 6), (23, 10), (1, 4)],
     (
         Mistake(
@@ -109,6 +118,7 @@ SINUSOIDS = Exercise(
         ),
     ),
     "First the speeds, one per hand. Then positions times speeds gives all angles.",
+    shared=sinusoidal_positions,
 )
 
 
@@ -121,12 +131,17 @@ def hand_angle(position: int, hand: int, d_model: int) -> float:
     return math.atan2(row[2 * hand], row[2 * hand + 1])
 
 
+def hand() -> float:
+    """Position times speed; hand i of a table m wide has the speed 10,000^(-2i / m)."""
+    return 30 * 10_000 ** (-2 * 4 / 16)
+
+
 HAND = Exercise(
     "positions.hand",
     "Wants a number: by how many radians has hand 4 of a table of width 16 turned at "
     "position 30? The slow hands are what tells far positions apart.",
     (),
-    lambda: hand_angle(30, 4, 16),
+    hand,
     lambda generator: [()],
     (
         Mistake(
@@ -167,7 +182,6 @@ HAND = Exercise(
         ),
     ),
     "Speed times position. What is 2i/m here, and what is 10,000 to that power?",
-    shared=sinusoidal_positions,
     predicts=True,
 )
 

@@ -139,6 +139,7 @@ LAYER_NORM = Exercise(
         ),
     ),
     "Mean and variance of each word, over the last axis; then the formula.",
+    trains=True,
 )
 
 

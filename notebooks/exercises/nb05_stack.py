@@ -123,7 +123,7 @@ STACK = Exercise(
         ),
     ),
     "A loop of one line, and one line after it.",
-    shared=Encoder.forward,
+    trains=True,
 )
 
 

@@ -16,6 +16,14 @@ from course_utils.recurrent import RecurrentAttention
 
 
 def context_step(state: Tensor, memory: Tensor, mask: Tensor, w: Tensor) -> Tensor:
+    """Score, weight, mix, join: "b m"."""
+    scores = (memory @ state[:, :, None]).squeeze(-1)
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+    context = (weights[:, None] @ memory).squeeze(1)
+    return (torch.cat([context, state], dim=-1) @ w.T).tanh()
+
+
+def step_of_the_layer(state: Tensor, memory: Tensor, mask: Tensor, w: Tensor) -> Tensor:
     """`RecurrentAttention` with the score "dot" and this matrix, for one state."""
     layer = RecurrentAttention(memory.shape[-1], "dot")
     arguments = state[:, None], memory, mask[:, None, None]
@@ -29,7 +37,11 @@ def _step_cases(generator):
         state, memory = normal(generator, b, m), normal(generator, b, k, m)
         return state, memory, mask, normal(generator, m, 2 * m) / m**0.5
 
-    return [one([5, 3], 5, 4), one([2, 6, 7], 7, 3), one([1], 1, 6)]
+    loud = one([3], 4, 5)
+    loud[0].fill_(-100)
+    loud[1].abs_()  # so that all scores of real words are far below 0
+    loud[3].div_(100)  # and tanh still tells contexts apart
+    return [one([5, 3], 5, 4), one([2, 6, 7], 7, 3), one([1], 1, 6), loud]
 
 
 def _scores(state, memory):
@@ -117,7 +129,8 @@ STEP = Exercise(
         ),
     ),
     "Four lines: score, weight, mix, join. Write the shape behind each.",
-    shared=RecurrentAttention,
+    trains=True,
+    shared=step_of_the_layer,
 )
 
 

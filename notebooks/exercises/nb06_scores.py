@@ -19,6 +19,11 @@ def _both(generator, b, q, k, m, *weights):
 
 
 def general_scores(queries: Tensor, keys: Tensor, w: Tensor) -> Tensor:
+    """The keys through W, then every query with every key: "b q k"."""
+    return queries @ (keys @ w.T).transpose(1, 2)
+
+
+def scores_of_the_layer(queries: Tensor, keys: Tensor, w: Tensor) -> Tensor:
     """Scores "b q k" of `GeneralScore` with this matrix."""
     return functional_call(GeneralScore(len(w)), {"to_keys.weight": w}, (queries, keys))
 
@@ -69,7 +74,7 @@ GENERAL = Exercise(
         ),
     ),
     "Two products: first the keys through W, then every query with every key.",
-    shared=GeneralScore,
+    shared=scores_of_the_layer,
 )
 
 
@@ -77,6 +82,14 @@ GENERAL = Exercise(
 
 
 def additive_scores(
+    queries: Tensor, keys: Tensor, w: Tensor, u: Tensor, v: Tensor
+) -> Tensor:
+    """Every pair of a query and a key is added and bent, then weighed: "b q k"."""
+    pairs = (queries @ w.T)[:, :, None] + (keys @ u.T)[:, None]
+    return pairs.tanh() @ v
+
+
+def scores_of_the_additive_layer(
     queries: Tensor, keys: Tensor, w: Tensor, u: Tensor, v: Tensor
 ) -> Tensor:
     """Scores "b q k" of `AdditiveScore` with these weights."""
@@ -167,7 +180,8 @@ ADDITIVE = Exercise(
     ),
     "Give each side an axis of length 1 where the other side has its positions; then "
     "a plain + makes “b q k m”.",
-    shared=AdditiveScore,
+    trains=True,
+    shared=scores_of_the_additive_layer,
 )
 
 

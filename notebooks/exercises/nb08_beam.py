@@ -6,7 +6,7 @@ Knows the shared rule of lengths. Knows nothing of how an answer is run or shown
 import torch
 from torch import Tensor
 
-from course_utils.decoding import beam_search, length_rule
+from course_utils.decoding import length_rule
 from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- one step of a beam ------------------------------------------------------------
@@ -114,7 +114,6 @@ BEAM = Exercise(
         ),
     ),
     "A table of all totals, w by v; flatten it; `topk`; then say row and column.",
-    shared=beam_search,
 )
 
 
@@ -190,7 +189,6 @@ CHOICE = Exercise(
     ),
     "One value for each text, then the largest. `length_rule` of the package is the "
     "divisor.",
-    shared=length_rule,
 )
 
 

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from course_utils.exercises.drawing import normal
 from course_utils.exercises.exercise import Exercise, Mistake
-from course_utils.masks import causal_mask
-from course_utils.models import Classifier
 
 # --- pick --------------------------------------------------------------------------
 
@@ -72,7 +70,7 @@ PICK = Exercise(
     ),
     "Take one row by hand: vectors[0, positions[0]]. For all rows, give two lists of "
     "indices of the same length.",
-    shared=Classifier.forward,
+    trains=True,
 )
 
 
@@ -144,7 +142,7 @@ POOL = Exercise(
     ),
     "First make the padded vectors 0 and add up along t. Then count the real words of "
     "each row, and divide.",
-    shared=Classifier.forward,
+    trains=True,
 )
 
 
@@ -211,7 +209,11 @@ def _maps(generator):
         scores[1, position, loud] += 6
         return scores.softmax(dim=-1), position
 
-    return [one(4, 7, 2), one(5, 6, 4)]
+    own = 0.1 * normal(generator, 3, 5, 5)
+    own[:, 3, 3] += 4  # the word looks at itself most
+    outvoted = torch.tensor([[0.4, 0.35, 0.25], [0.4, 0.35, 0.25], [0.05, 0.9, 0.05]])
+    three = outvoted.to(own)[:, None].expand(3, 3, 3).clone()
+    return [one(4, 7, 2), one(5, 6, 4), (own.softmax(dim=-1), 3), (three, 2)]
 
 
 CLUE = Exercise(
@@ -229,12 +231,18 @@ CLUE = Exercise(
 
 # --- a prediction ------------------------------------------------------------------
 
+
+def causal_share() -> float:
+    """Before the clue has come, both senses are equally likely: one guess in two."""
+    return 1 / 2
+
+
 CAUSAL = Exercise(
     "senses.causal_share",
     "Wants a number from 0 to 1: how often a causal model is right where the clue "
     "stands on the right of the word and both senses are equally frequent.",
     (),
-    lambda: 0.5,
+    causal_share,
     lambda generator: [()],
     (
         Mistake(
@@ -263,7 +271,6 @@ CAUSAL = Exercise(
         ),
     ),
     "List what the model has read up to the word. Which of it tells the senses apart?",
-    shared=causal_mask,
     predicts=True,
 )
 

@@ -65,7 +65,16 @@ def bits_of_all(
     """Bits per byte of several texts together, from the mean loss of each."""
     total = sum(loss * count for loss, count in zip(nats, counts, strict=True))
     num_bytes = sum(len(text.encode()) for text in texts)
-    return bits_per_byte(total / sum(counts), sum(counts), num_bytes)
+    return total / math.log(2) / num_bytes
+
+
+def bits_of_the_course(
+    nats: Sequence[float], counts: Sequence[int], texts: Sequence[str]
+) -> float:
+    """The same by `course_utils.looking.metrics`."""
+    total = sum(loss * count for loss, count in zip(nats, counts, strict=True))
+    size = sum(len(text.encode()) for text in texts)
+    return bits_per_byte(total / sum(counts), sum(counts), size)
 
 
 def _measured(generator):
@@ -146,7 +155,7 @@ BITS = Exercise(
     ),
     "How many nats does each text cost in all? Add them up, turn them into bits, and "
     "share them among all bytes.",
-    shared=bits_per_byte,
+    shared=bits_of_the_course,
 )
 
 

@@ -16,7 +16,11 @@ Word = tuple[int, ...]
 
 def encode(word: Word, merges: dict[bpe.Pair, int]) -> list[int]:
     """Of all pairs in the word join the one learned first, until none is known."""
-    return _encoded(word, merges, lambda pair, place: merges[pair])
+    ids = list(word)
+    while known := [pair for pair in pairwise(ids) if pair in merges]:
+        first = min(known, key=merges.get)
+        ids = bpe.join(ids, first, merges[first])
+    return ids
 
 
 def _encoded(word, merges, order):
@@ -129,7 +133,6 @@ ENCODE = Exercise(
     ),
     "Look at all pairs of the word. Which of them was learned first? Join it, and look "
     "again.",
-    shared=bpe.BytePairs.encode_word,
 )
 
 

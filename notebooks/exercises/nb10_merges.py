@@ -114,11 +114,24 @@ PAIR_COUNTS = Exercise(
         ),
     ),
     "Two loops: over the words, and over the neighbors in one. How much is added?",
-    shared=bpe.train,
 )
 
 
 # --- merge -------------------------------------------------------------------------
+
+
+def merge(word: Word, pair: bpe.Pair, new: int) -> list[int]:
+    """Walk along: two ids further after a hit, one otherwise."""
+    result = []
+    place = 0
+    while place < len(word):
+        if word[place : place + 2] == pair:
+            result.append(new)
+            place += 2
+        else:
+            result.append(word[place])
+            place += 1
+    return result
 
 
 def _joined(word, pair, new, *, step=2, found=lambda here, pair: here == pair):
@@ -167,7 +180,7 @@ MERGE = Exercise(
     "Gives the ids of a word (a tuple) with each pair replaced by the new id, from "
     "left to right. Training and encoding repeat this one step.",
     ("word", "pair", "new"),
-    bpe.join,
+    merge,
     _lines,
     (
         Mistake(
@@ -217,6 +230,7 @@ MERGE = Exercise(
     ),
     "Walk along with a place that you move yourself: by how much after a hit, and by "
     "how much otherwise?",
+    shared=bpe.join,
 )
 
 

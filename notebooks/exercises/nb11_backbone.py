@@ -91,9 +91,9 @@ HEADS = Exercise(
 # --- loss at birth -----------------------------------------------------------------
 
 
-def loss_at_birth(vocab_size: int, variance: float) -> float:
-    """Nats per token of a model whose logits are normal noise of this variance."""
-    return math.log(vocab_size) + variance / 2
+def loss_at_birth() -> float:
+    """An even guess costs ln V; noise of variance s² adds s² / 2."""
+    return math.log(2981) + 3**2 / 2
 
 
 BIRTH = Exercise(
@@ -101,7 +101,7 @@ BIRTH = Exercise(
     "Wants a number: the loss at birth in nats by the formula, for 2,981 tokens and "
     "logits that are noise with standard deviation 3.",
     (),
-    lambda: loss_at_birth(2981, 9.0),
+    loss_at_birth,
     lambda generator: [()],
     (
         Mistake(
@@ -149,7 +149,6 @@ BIRTH = Exercise(
         ),
     ),
     "Two parts: what an even guess among all tokens costs, and what noise adds.",
-    shared=loss_at_birth,
     predicts=True,
 )
 

@@ -8,7 +8,6 @@ from einops import repeat
 from jaxtyping import Float
 from torch import Tensor
 
-from course_utils.attention import GroupedQueryAttention
 from course_utils.exercises.exercise import Exercise, Mistake
 
 
@@ -74,7 +73,7 @@ LEND = Exercise(
         ),
     ),
     "How many heads share a set? Then every set so many times, copies side by side.",
-    shared=GroupedQueryAttention.forward,
+    trains=True,
 )
 
 

@@ -20,6 +20,13 @@ from course_utils.norms import RMSNorm
 def rms_norm(
     x: Float[Tensor, "b t m"], scale: Float[Tensor, "m"], eps: float
 ) -> Float[Tensor, "b t m"]:
+    """Square, mean, root, divide; then the scale."""
+    return scale * x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt()
+
+
+def norm_of_the_layer(
+    x: Float[Tensor, "b t m"], scale: Float[Tensor, "m"], eps: float
+) -> Float[Tensor, "b t m"]:
     """The shared layer with this scale."""
     return functional_call(RMSNorm(len(scale), eps), {"weight": scale}, x)
 
@@ -90,7 +97,7 @@ RMS = Exercise(
         ),
     ),
     "Four steps for one position: square, mean, root, divide. Then the scale.",
-    shared=RMSNorm,
+    shared=norm_of_the_layer,
 )
 
 
@@ -98,6 +105,16 @@ RMS = Exercise(
 
 
 def swiglu(
+    x: Float[Tensor, "b t m"],
+    gate: Float[Tensor, "f m"],
+    up: Float[Tensor, "f m"],
+    down: Float[Tensor, "m f"],
+) -> Float[Tensor, "b t m"]:
+    """A gate for every unit."""
+    return (F.silu(x @ gate.T) * (x @ up.T)) @ down.T
+
+
+def output_of_the_layer(
     x: Float[Tensor, "b t m"],
     gate: Float[Tensor, "f m"],
     up: Float[Tensor, "f m"],
@@ -166,7 +183,8 @@ GATE = Exercise(
     ),
     "Two products with x, one of them bent, multiplied number by number, and a third "
     "matrix. nn.Linear computes x @ weight.T.",
-    shared=SwiGLU,
+    trains=True,
+    shared=output_of_the_layer,
 )
 
 

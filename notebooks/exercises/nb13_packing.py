@@ -9,11 +9,24 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor
 
-from course_utils.data.batches import PackedBatches, packed_batches
+from course_utils.data.batches import packed_batches
 from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def blocks(
+    rows: Sequence[Sequence[int]], length: int, eos_id: int
+) -> tuple[Tensor, Tensor]:
+    """The whole windows of one long stream, inputs and labels, each "b t"."""
+    stream = [eos_id]
+    for row in rows:
+        stream += [*row, eos_id]
+    count = (len(stream) - 1) // length
+    inputs = torch.tensor(stream[: count * length]).view(count, length)
+    labels = torch.tensor(stream[1 : count * length + 1]).view(count, length)
+    return inputs, labels
+
+
+def windows_of_the_course(
     rows: Sequence[Sequence[int]], length: int, eos_id: int
 ) -> tuple[Tensor, Tensor]:
     """The whole windows of the shared stream, inputs and labels, each "b t"."""
@@ -112,7 +125,7 @@ PACK = Exercise(
         ),
     ),
     "Three steps: a long list, the same list one token later, and both in rows.",
-    shared=PackedBatches,
+    shared=windows_of_the_course,
 )
 
 

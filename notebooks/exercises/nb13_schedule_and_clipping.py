@@ -17,6 +17,14 @@ from course_utils.training.optimizers import learning_rate_at
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
+    """A straight line up to the peak, then half a cosine."""
+    if step < warmup:
+        return peak * step / warmup
+    done = (step - warmup) / (steps - warmup + 1)
+    return peak * (1 + math.cos(math.pi * done)) / 2
+
+
+def rate_of_the_course(step: int, steps: int, warmup: int, peak: float) -> float:
     """The shared schedule."""
     return learning_rate_at(
         step, TrainConfig(steps=steps, learning_rate=peak, warmup_steps=warmup)
@@ -98,7 +106,7 @@ RATE = Exercise(
     ),
     "Two cases: up to `warmup` a share of the peak; after it, how much of the way down "
     "is done, from 0 to 1?",
-    shared=learning_rate_at,
+    shared=rate_of_the_course,
 )
 
 
@@ -115,7 +123,8 @@ def _gradients(generator):
     def one(size, most, *shapes):
         return [size * normal(generator, *shape) for shape in shapes], most
 
-    return [one(1.0, 1.5, (3, 5), (7,)), one(0.01, 1.0, (2, 3), (4,), (1,))]
+    usual = one(1.0, 1.5, (3, 5), (7,)), one(0.01, 1.0, (2, 3), (4,), (1,))
+    return [*usual, one(0.0, 1.0, (2, 3), (4,))]
 
 
 def _scaled(length):

@@ -3,6 +3,7 @@
 Knows the shared chooser. Knows nothing of how an answer is run or shown.
 """
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,7 +20,16 @@ def _keep(scores, which):
 # --- top-k -------------------------------------------------------------------------
 
 
-def _top_k(scores: Tensor, k: int) -> Tensor:
+def top_k(scores: Tensor, k: int) -> Tensor:
+    """The k likeliest tokens of each row share 1."""
+    chances = scores.softmax(dim=-1)
+    places = chances.topk(k, dim=-1).indices
+    kept = torch.zeros_like(chances).scatter(-1, places, chances.gather(-1, places))
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+def the_courses(scores: Tensor, k: int) -> Tensor:
+    """What `course_utils.decoding` gives."""
     return next_token_probabilities(scores, top_k=k)
 
 
@@ -33,7 +43,7 @@ TOP_K = Exercise(
     "Gives the probabilities “b v” to draw from for scores “b v”: the k likeliest "
     "tokens of each row share 1. Without it, absurd tokens get drawn.",
     ("scores", "k"),
-    _top_k,
+    top_k,
     lambda generator: [
         (scores_of(generator, 2, 7), 3),
         (scores_of(generator, 2, 9), 1),
@@ -80,13 +90,13 @@ TOP_K = Exercise(
         ),
         Mistake(
             "ranked, not in the order of the vocabulary",
-            lambda scores, k: _top_k(scores, k).sort(-1, descending=True).values,
+            lambda scores, k: top_k(scores, k).sort(-1, descending=True).values,
             "Your columns are places in the ranking. Column v must be token v.",
             "topk and sort also say where each value stood. `scatter` puts it back.",
         ),
     ),
     "Softmax, find the k largest of each row, make the others 0, rescale.",
-    shared=next_token_probabilities,
+    shared=the_courses,
 )
 
 

@@ -12,7 +12,17 @@ from course_utils.exercises.drawing import scores_of, share
 from course_utils.exercises.exercise import Exercise, Mistake
 
 
-def _top_p(scores: Tensor, p: float) -> Tensor:
+def top_p(scores: Tensor, p: float) -> Tensor:
+    """The fewest likeliest tokens that reach p, the one that crosses included."""
+    ranked, tokens = scores.softmax(dim=-1).sort(dim=-1, descending=True)
+    before = ranked.cumsum(dim=-1) - ranked
+    ranked = ranked * (before < p)
+    kept = torch.zeros_like(scores).scatter(-1, tokens, ranked)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+def the_courses(scores: Tensor, p: float) -> Tensor:
+    """What `course_utils.decoding` gives."""
     return next_token_probabilities(scores, top_p=p)
 
 
@@ -61,7 +71,7 @@ TOP_P = Exercise(
     "Gives the probabilities “b v” for scores “b v”: the fewest likeliest tokens that "
     "reach p, the one that crosses included, share 1. It follows the model's doubt.",
     ("scores", "p"),
-    _top_p,
+    top_p,
     lambda generator: [
         (scores_of(generator, 2, 7), 0.7),
         (scores_of(generator, 2, 9), 0.45),
@@ -102,13 +112,13 @@ TOP_P = Exercise(
         ),
         Mistake(
             "it does not sum to 1",
-            lambda scores, p: scores.softmax(-1) * (_top_p(scores, p) > 0),
+            lambda scores, p: scores.softmax(-1) * (top_p(scores, p) > 0),
             "The right tokens, but their shares still count those that are gone.",
             "Divide each row by what is left in it.",
         ),
         Mistake(
             "ranked, not in the order of the vocabulary",
-            lambda scores, p: _top_p(scores, p).sort(-1, descending=True).values,
+            lambda scores, p: top_p(scores, p).sort(-1, descending=True).values,
             "Your columns are places in the ranking. Column v must be token v.",
             "`sort` also says which token stood at each place. Send the shares there.",
         ),
@@ -122,7 +132,7 @@ TOP_P = Exercise(
     ),
     "Sort the shares, add up what stands before each, cut where that reached p, send "
     "the rest back to its columns, rescale.",
-    shared=next_token_probabilities,
+    shared=the_courses,
 )
 
 

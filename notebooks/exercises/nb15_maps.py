@@ -17,7 +17,8 @@ from course_utils.exercises.exercise import Exercise, Mistake
 
 def entropy(weights: Float[Tensor, "*lead q k"]) -> Float[Tensor, "*lead q"]:
     """Nats per row of "... q k"; a weight of 0 adds nothing."""
-    return torch.special.entr(weights).sum(dim=-1)
+    logarithms = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
+    return -(weights * logarithms).sum(dim=-1)
 
 
 def _log(weights):
@@ -152,7 +153,8 @@ LOOK_BACK = Exercise(
             "The mean runs over the batch as well.",
         ),
     ),
-    "The weights meant lie on one diagonal. Which? Then a mean over texts and queries.",
+    "The weights meant lie on one diagonal; which one? Then a mean over texts and "
+    "queries.",
 )
 
 

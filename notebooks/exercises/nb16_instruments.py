@@ -4,12 +4,16 @@ Knows `diagnostics`, and toy models to try them on. Knows nothing of how an answ
 run or shown.
 """
 
+from collections.abc import Callable
+
 import torch
-from torch import Generator, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.looking.diagnostics import ignores_source, leaks_future, order_blind
+
+Logits = Callable[..., Tensor]
 
 # --- toy models: each is one table and one fault -------------------------------------
 
@@ -143,6 +147,28 @@ def translators(generator: Generator) -> list[tuple]:
 # --- three instruments ---------------------------------------------------------------
 
 
+def leaks(logits: Logits, ids: Tensor, vocab_size: int) -> bool:
+    """Whether an output moves when only what comes after it changes."""
+    before = logits(ids)
+    for cut in range(1, ids.shape[1]):
+        after = logits(_other(ids, slice(cut, None), vocab_size))
+        if _moved(before[:, :cut], after[:, :cut]):
+            return True
+    return False
+
+
+def blind(read: Logits, ids: Tensor) -> bool:
+    """Whether the last word's vector stays when all words before it turn around."""
+    turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
+    return not _moved(read(ids)[:, -1], read(turned)[:, -1])
+
+
+def deaf(logits: Logits, source: Tensor, target: Tensor, vocab_size: int) -> bool:
+    """Whether no output moves when every word of the source changes."""
+    other = (source + 1) % vocab_size
+    return not _moved(logits(source, target), logits(other, target))
+
+
 def _moved(before, after):
     return (before - after).abs().max().item() > 1e-5
 
@@ -170,7 +196,7 @@ LEAK = Exercise(
     "Gives True if any output of logits(ids), “b t v”, moves when only later tokens "
     "change. It finds a leak in a decoder that you know nothing about.",
     ("logits", "ids", "vocab_size"),
-    leaks_future,
+    leaks,
     decoders,
     (
         Mistake(
@@ -212,6 +238,7 @@ LEAK = Exercise(
     ),
     "Cut the text somewhere. Change all words after the cut: may an output before it "
     "move? Then try every cut.",
+    shared=leaks_future,
 )
 
 
@@ -228,7 +255,7 @@ ORDER = Exercise(
     "Gives True if the last output of outputs(ids), “b t m”, stays when all words "
     "before the last are put in reverse. So one sees that positions got lost.",
     ("outputs", "ids"),
-    order_blind,
+    blind,
     readers,
     (
         Mistake(
@@ -271,6 +298,7 @@ ORDER = Exercise(
     ),
     "Reverse all words but the last and ask the model again. Compare the vectors of "
     "the word that kept its place.",
+    shared=order_blind,
 )
 
 
@@ -290,7 +318,7 @@ SOURCE = Exercise(
     "Gives True if logits(source, target), “b t v”, stay the same whatever the source "
     "says. Fluent nonsense is what such a translator writes.",
     ("logits", "source", "target", "vocab_size"),
-    ignores_source,
+    deaf,
     translators,
     (
         Mistake(
@@ -332,6 +360,7 @@ SOURCE = Exercise(
     ),
     "Call it twice with the same target, and with two sources that have no word in "
     "common at any place.",
+    shared=ignores_source,
 )
 
 

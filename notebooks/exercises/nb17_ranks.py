@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from course_utils.exercises.exercise import Exercise, Mistake
-from course_utils.training.processes import Processes
 
 
 def rows_of_rank(batch: Tensor, rank: int, count: int) -> Tensor:
@@ -64,7 +63,6 @@ ROWS = Exercise(
         ),
     ),
     "A slice has three parts: start, stop, step.",
-    shared=Processes.share,
 )
 
 

@@ -25,7 +25,7 @@ DIFFERENCES = [
     (WANTED.tolist(), "a list of 2"),
     ("text", "a str"),
     (WANTED.T[:1], "Its shape is 1×2; 2×2"),
-    (WANTED.double(), "torch.float64; torch.float32"),
+    (WANTED.long(), "torch.int64; torch.float32"),
     (WANTED.to("meta"), "on the device meta; cpu"),
     (WANTED.log() - torch.inf + torch.inf, "Entry [0, 0] is NaN; 1"),
     (CHANGED, "Entry [1, 0] is 5; 3 is wanted"),
@@ -96,6 +96,9 @@ def test_the_first_differing_place_is_named(mine, wanted, said):
 
 EQUAL = [
     (WANTED + 1e-7, WANTED),
+    (WANTED.double(), WANTED),
+    (WANTED.half(), WANTED.double()),
+    ((WANTED / 3).bfloat16(), WANTED / 3),
     (np.int64(7), 7),
     (torch.tensor([7]), 7),
     ([WANTED], (WANTED,)),
@@ -268,7 +271,7 @@ DESCRIBED = [
     (["cat"] * 50, "50 texts"),
     ([("a", "b")] * 50, "50 tuples"),
     ([WANTED] * 5, "5 entries"),
-    ((WANTED, WANTED[0]), "(2×2, 2)"),
+    ((WANTED, WANTED[0]), "(2×2, [1, 2])"),
     ({("a", "b"): 3}, "{('a', 'b'): 3}"),
     ({i: i for i in range(50)}, "50 keys"),
     (nn.Linear(4, 6), "a layer Linear(4 → 6)"),

@@ -6,9 +6,12 @@ import html
 import importlib
 import inspect
 import itertools
+import json
 import re
 import time
 import warnings
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +20,13 @@ import torch
 
 from course_utils.exercises import checking, session
 from course_utils.exercises.checking import examine
-from course_utils.exercises.exercise import Exercise
+from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.exercises.report import Report
 from course_utils.exercises.running import run
 from course_utils.exercises.session import (
     BANK,
     BANKS,
+    case,
     check,
     hint,
     progress,
@@ -30,6 +34,7 @@ from course_utils.exercises.session import (
 )
 from tests.support.notebook_plugin import patience
 
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 RIGHT_ANSWERS, DOUBLE_MISTAKES = {}, {}
 for path in sorted(Path(__file__).parent.glob("answers_[0-9][0-9].py")):
     answers = importlib.import_module(f"tests.exercises.{path.stem}")
@@ -58,7 +63,13 @@ def precision(request):
 
 @pytest.fixture(autouse=True)
 def fresh_session(monkeypatch):
-    monkeypatch.setattr(session, "_last", {})
+    for name, empty in (
+        ("_last", {}),
+        ("_steps", {}),
+        ("_right", {}),
+        ("_asked", set()),
+    ):
+        monkeypatch.setattr(session, name, empty)
 
 
 @functools.cache
@@ -169,7 +180,7 @@ def test_hints_lead_on_and_give_nothing_away(name, mistake):
     source = inspect.getsource(inspect.unwrap(exercise.reference))
     answer = source.split("return ")[-1].split("\n")[0].strip()
     assert 60 < len(exercise.statement) <= 240
-    for text in (mistake.hint, mistake.more, exercise.hint):
+    for text in (mistake.hint, mistake.more, *exercise.steps):
         assert 8 < len(text) < 240
         assert len(answer) < 12 or answer not in text
 
@@ -352,14 +363,40 @@ def test_printing_and_warning_inside_stay_inside(capfd):
     assert len(judge("attention.weights", shouts).text) < 700
 
 
-def test_changes_in_place_are_named():
+def test_changes_in_place_are_named_with_their_line():
     def overwrites(scores):
-        scores -= scores.amax(dim=-1, keepdim=True)
-        return scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+        top = scores.amax(dim=-1, keepdim=True)
+        scores -= top
+        powers = scores.exp()
+        return powers / powers.sum(dim=-1, keepdim=True)
 
     report = judge("attention.weights", overwrites)
     assert report.status == "changed"
     assert report.title == "attention.weights: it changes scores in place"
+    assert report.code.endswith(": scores -= top")
+    assert "`+=` and its kin" in report.text
+
+
+def test_a_line_that_changes_on_its_way_out_is_named_too():
+    def overwrites(scores):
+        return scores.sub_(scores.amax(dim=-1, keepdim=True)).softmax(dim=-1)
+
+    report = judge("attention.weights", overwrites)
+    assert report.code.endswith(
+        "return scores.sub_(scores.amax(dim=-1, keepdim=True)).softmax(dim=-1)"
+    )
+
+
+def test_a_change_inside_a_list_is_found():
+    def scales(gradients, most):
+        length = torch.stack([g.norm() for g in gradients]).norm()
+        for gradient in gradients:
+            gradient *= (most / length).clamp(max=1)
+        return gradients
+
+    report = judge("training.clip", scales)
+    assert report.title == "training.clip: it changes gradients in place"
+    assert report.code.endswith("gradient *= (most / length).clamp(max=1)")
 
 
 def test_shared_memory_and_loose_results_are_right_and_mentioned():
@@ -378,7 +415,7 @@ def test_shared_memory_and_loose_results_are_right_and_mentioned():
     [
         (lambda weights: weights.numpy(), "a NumPy array"),
         (lambda weights: weights.tolist(), "a list of 3"),
-        (lambda weights: weights.half(), "Its dtype is torch.float16"),
+        (lambda weights: weights.bool(), "Its dtype is torch.bool"),
         (lambda weights: weights.to("meta"), "on the device meta"),
         (lambda weights: "text", "a str"),
     ],
@@ -386,6 +423,28 @@ def test_shared_memory_and_loose_results_are_right_and_mentioned():
 def test_results_of_other_kinds_are_answered(turn, said):
     report = judge("attention.weights", lambda scores: turn(scores.softmax(dim=-1)))
     assert report.status == "different" and said in report.text
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_right_numbers_in_another_float_type_get_a_note(dtype, precision):
+    report = judge("attention.context", lambda w, v: (w @ v).to(dtype))
+    assert report.status == "right", report.text
+    assert (f"Its numbers are {dtype}" in report.text) == (dtype != precision)
+    wrong = judge("attention.context", lambda w, v: (w @ v + 0.5).to(dtype))
+    assert wrong.status == "different"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_an_odd_default_type_is_left_as_it_was(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        for name in ("attention.weights", "blocks.layer_norm", "training.step"):
+            report = examine(BANK[name], BANK[name].reference)
+            assert report.status == "right", report.text
+        assert torch.get_default_dtype() == dtype
+    finally:
+        torch.set_default_dtype(before)
 
 
 def test_a_result_in_place_of_the_function_is_answered():
@@ -491,7 +550,7 @@ def test_every_exercise_answers_calmly_tensors_of_other_kinds(name):
             )
             assert report.status in ("different", "mistake", "right"), report.text
         half = judge(name, answer_turned(name, torch.Tensor.half))
-        assert half.status in ("different", "mistake") and "float16" in half.text
+        assert half.status != "right" or "float16" in half.text
     loose = answer_turned(name, lambda t: torch.stack([t, t], dim=-1)[..., 0])
     assert calm(judge(name, loose)).status == "right"
 
@@ -554,13 +613,18 @@ def test_every_prediction_is_answered_calmly(name):
 def test_check_hint_and_progress_remember(capsys):
     progress()
     assert capsys.readouterr().out.startswith(f"= 0 of {len(BANK)} right\n")
-    hint("attention.weights")
-    assert BANK["attention.weights"].hint in capsys.readouterr().out
+    first, second, *_ = BANK["attention.weights"].steps
+    for _ in range(2):  # before a try it says only how to begin
+        hint("attention.weights")
+        out = capsys.readouterr().out
+        assert first in out and second not in out
     wrong = BANK["attention.weights"].mistakes[0]
     check("attention.weights", wrong.function)
     assert capsys.readouterr().out.startswith(f"✗ attention.weights: {wrong.name}\n")
-    hint("attention.weights")
-    assert wrong.more in capsys.readouterr().out
+    steps = [wrong.more, *BANK["attention.weights"].steps]
+    for step in [*steps, steps[-1]]:
+        hint("attention.weights")
+        assert step in capsys.readouterr().out
     check("attention.weights", torch.nn.Softmax(dim=-1))
     assert capsys.readouterr().out.startswith("✓ attention.weights: right\n")
     progress()
@@ -585,25 +649,204 @@ def test_progress_is_told_by_notebook(capsys):
     progress()
     out = capsys.readouterr().out
     for number, bank in BANKS.items():
-        first = re.escape(bank[0].name)
-        assert re.search(rf"^    {number}  . {first}$", out, re.MULTILINE)
+        first = re.search(rf"^    {number}  . (\S+)$", out, re.MULTILINE)
+        assert first[1] in {exercise.name for exercise in bank}
     with pytest.raises(ValueError, match=r"notebook must be .*01, 02.* got '99'"):
         progress("99")
+    for same in (1, "1", "01_attention"):
+        progress(same)
+        assert capsys.readouterr().out.startswith("= 01: 1 of 5 right")
+
+
+@pytest.mark.parametrize("number", BANKS)
+def test_progress_goes_in_the_order_of_the_notebook(number, capsys):
+    progress(number)
+    shown = re.findall(r"[○✓✗] (\S+)", capsys.readouterr().out)
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    source = "".join(line for cell in cells for line in cell["source"])
+    assert shown == re.findall(r'^check\("([\w.]+)"', source, re.MULTILINE)
+
+
+def test_what_was_right_stays_right(capsys):
+    check("attention.weights", torch.nn.Softmax(dim=-1))
+    check("attention.weights", lambda scores: scores)
+    capsys.readouterr()
+    progress("01")
+    assert "✓ attention.weights" in capsys.readouterr().out
+
+
+def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "WORK", tmp_path)
+    check("attention.weights", torch.nn.Softmax(dim=-1))
+    assert not list(tmp_path.iterdir())  # not in a working copy: nothing is written
+    monkeypatch.chdir(tmp_path)
+    check("attention.context", torch.matmul)
+    check("attention.scores", torch.add)
+    monkeypatch.setattr(session, "_right", {})  # another kernel
+    capsys.readouterr()
+    progress("01")
+    out = capsys.readouterr().out
+    assert "✓ attention.weights" in out and "✓ attention.context" in out
+    assert "✗ attention.scores" in out
+    for content in ("", "[]", '{"attention.weights": "yes", "unknown": true}'):
+        (tmp_path / "progress.json").write_text(content)
+        progress("01")
+        assert "01: 0 of 5 right" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", BANK)
-def test_the_solution_is_the_shared_source(name, capsys):
+def test_the_solution_is_a_short_right_answer(name, capsys):
     solution(name)
-    exercise = BANK[name]
-    shown = inspect.unwrap(exercise.shared or exercise.reference)
-    assert shown.__name__ != "<lambda>"
-    first = inspect.getsource(shown).splitlines()[0].strip()
-    assert first in capsys.readouterr().out
+    assert "Try first" in capsys.readouterr().out
+    solution(name)
+    shown = inspect.unwrap(BANK[name].reference)
+    source = inspect.getsource(shown)
+    assert not shown.__name__.startswith(("_", "<")), "a name that can be read"
+    assert len(source.splitlines()) <= 20 and '"""' in source
+    assert source.splitlines()[0].strip() in capsys.readouterr().out
+
+
+def test_after_a_try_the_solution_needs_no_second_call(capsys):
+    check("attention.weights", lambda scores: scores)
+    capsys.readouterr()
+    solution("attention.weights")
+    assert "def shares(scores" in capsys.readouterr().out
+
+
+FORBIDDEN = {  # by the prompts
+    "attention.weights": "softmax",
+    "heads.split": "rearrange",
+    "heads.merge": "rearrange",
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_the_solution_keeps_to_the_prompt(name):
+    assert FORBIDDEN[name] not in inspect.getsource(BANK[name].reference)
+
+
+SHARED = [name for name, exercise in BANK.items() if exercise.shared]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_reference_equals_the_courses_function(name, precision):
+    for seed in range(5):
+        report = judge(name, BANK[name].shared, seed)
+        assert report.status == "right", report.text
 
 
 def test_a_wrong_name_meets_the_nearest():
     with pytest.raises(ValueError, match=r"did you mean attention\.weights"):
         check("attention.weigths", None)
+
+
+def test_a_call_the_wrong_way_gets_a_sentence():
+    with pytest.raises(TypeError, match=r"^the name comes first: check\('masks.join'"):
+        check(torch.logical_and, "masks.join")
+    with pytest.raises(TypeError, match=r"^an answer is missing: check"):
+        check("masks.join")
+
+
+def test_the_case_that_differs_can_be_had():
+    def first_rows_only(scores):
+        return scores.softmax(-1) if scores.ndim == 2 else scores
+
+    check("attention.weights", first_rows_only)
+    (scores,) = case("attention.weights")
+    assert scores.shape == (2, 3, 5)
+    report = session._last["attention.weights"]
+    assert "Asked with scores 2×3×5." in report.lines
+    scores.zero_()
+    assert case("attention.weights")[0].any()  # made anew
+
+
+# --- state and chance --------------------------------------------------------------
+
+
+def test_an_answer_that_remembers_an_earlier_call_is_told_so():
+    calls = []
+
+    def remembers(scores):
+        calls.append(scores)
+        return scores.softmax(dim=-1) * len(calls)
+
+    report = judge("attention.weights", remembers)
+    assert report.title == "attention.weights: it remembers an earlier call"
+
+    def counts(words, pairs=Counter()):  # noqa: B006 (the mistake)
+        for word, times in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += times
+        return pairs
+
+    report = judge("tokens.pair_counts", counts)
+    assert "remembers" in report.title and "default argument" in report.text
+
+
+def test_a_later_call_does_not_change_an_earlier_result():
+    """The result of the first call is kept by value, so the first case is right."""
+    table = torch.zeros(0)
+
+    def writes_into_one_table(scores):
+        with torch.no_grad():
+            return table.resize_(scores.shape).copy_(scores.softmax(dim=-1))
+
+    report = judge("attention.weights", writes_into_one_table)
+    assert report.status == "right", report.text
+
+
+def test_a_cut_gradient_is_refused_where_somebody_trains():
+    report = judge("attention.context", lambda w, v: (w @ v).detach())
+    assert report.status == "different"
+    assert report.title == "attention.context: no gradient passes through it"
+
+    def half_cut(x, scale, shift, eps):
+        mean, variance = x.mean(-1, keepdim=True), x.var(-1, False, keepdim=True)
+        return scale * (x - mean.detach()) / (variance + eps).detach().sqrt() + shift
+
+    report = judge("blocks.layer_norm", half_cut)
+    assert report.title == "blocks.layer_norm: its gradient is another one"
+
+
+def test_a_cut_gradient_is_mentioned_elsewhere():
+    report = judge("inside.entropy", lambda w: torch.special.entr(w.detach()).sum(-1))
+    assert report.status == "right" and "no gradient passes through" in report.text
+
+
+def test_a_name_is_given_only_for_the_mistake_itself():
+    """Equal on the cases of a check, by chance: then it is described, not named."""
+    exercise = Exercise(
+        name="test.square",
+        statement="Gives the square of a number.",
+        takes=("a",),
+        reference=lambda a: a**2,
+        cases=lambda g: [(2,), (int(torch.randint(4, 99, (), generator=g)),)],
+        mistakes=(Mistake("doubled", lambda a: 2 * a, "Twice?", "Times itself."),),
+        hint="Times itself.",
+    )
+    drawn = {a for (a,) in exercise.cases(torch.Generator().manual_seed(0))}
+
+    def by_chance(a):
+        return 2 * a if a in drawn else 7
+
+    assert examine(exercise, lambda a: a + a).mistake == "doubled"
+    report = examine(exercise, by_chance)
+    assert (report.status, report.mistake) == ("different", None)
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_a_wrong_guess_is_not_told_the_answer(name):
+    right = BANK[name].reference()
+    for guess in (-3, 10**9, 0.123, [0], "x", (False,) * 3, torch.zeros(2, 7)):
+        report = judge(name, guess)
+        if report.status == "different":
+            assert str(right) not in report.text, report.text
+
+
+def test_a_wrong_guess_is_told_a_direction():
+    assert "It is more than 5." in judge("llama.hidden", 5).text
+    assert "It is less than 1000000." in judge("llama.hidden", 10**6).text
 
 
 def test_the_box_and_the_text_say_the_same():

@@ -1,6 +1,7 @@
 """What changes only on purpose, as text to compare.
 
-Cells and asserts, files, signatures, and the numbers told that no cell gives.
+Cells and asserts, files, signatures, the numbers told that no cell gives, and the cases
+at the edge that exercises lack.
 
 `make accept` writes it anew into `tests/stored/`, so that a change of it stands in the
 commit beside what made it. Knows the repository's files, and nothing of their meaning.
@@ -15,6 +16,7 @@ import json
 import re
 from pathlib import Path
 
+from tests.support.edges import edges_text
 from tests.support.notebook_rules import ROOT, joined
 from tests.support.numbers_told import untold
 
@@ -162,6 +164,7 @@ STORED = {
     "files.txt": files_text,
     "signatures.txt": signatures_text,
     "numbers.txt": numbers_text,
+    "edges.txt": edges_text,
 }
 
 

@@ -1,0 +1,169 @@
+"""The short answers that `solution` shows compute what the layers of the course do.
+
+Where the course has a function of the same arguments, the bank names it as `shared`,
+and test_exercises compares the two. Here stand the others.
+"""
+
+import math
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+import torch
+from nb01_attention import context, scores_of_pairs, shares
+from nb02_heads import merge, split
+from nb03_using_masks import shift
+from nb07_cross_attention import cross_attention
+from nb08_beam import beam_step, choice
+from nb09_senses import pick, pool
+from nb10_encode import encode
+from nb10_merges import pair_counts
+from nb11_backbone import heads_from_qkv, loss_at_birth
+from nb17_ranks import rows_of_rank
+from torch.nn import functional as F
+
+from course_utils.attention import GroupedQueryAttention, MultiHeadAttention, attend
+from course_utils.config import ClassifierConfig, StackConfig
+from course_utils.data.batches import padded_batches
+from course_utils.decoding import beam_search, length_rule
+from course_utils.models import Classifier
+from course_utils.text.bpe import cut, train
+from course_utils.text.tokenizer import train_words
+from course_utils.training.processes import Processes
+
+
+@pytest.fixture(autouse=True)
+def exactly():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(before)
+
+
+def test_scores_shares_and_context_are_attention():
+    queries, keys, values = torch.randn(3, 2, 5, 8)
+    found = context(shares(scores_of_pairs(queries, keys)), values)
+    torch.testing.assert_close(found, attend(queries, keys, values))
+
+
+def test_split_and_merge_are_those_of_the_layer():
+    layer = MultiHeadAttention(12, 3)
+    x = torch.randn(2, 5, 12)
+    parts = layer.to_queries(x), layer.to_keys(x), layer.to_values(x)
+    found = merge(attend(*(split(part, 3) for part in parts)))
+    torch.testing.assert_close(layer.to_output(found), layer(x))
+
+
+def test_heads_from_one_product_are_those_of_three():
+    layer = GroupedQueryAttention(12, 3, 3)
+    x = torch.randn(2, 5, 12)
+    layers = layer.to_queries, layer.to_keys, layer.to_values
+    fused = torch.cat([one(x) for one in layers], dim=-1)
+    for found, one in zip(heads_from_qkv(fused, 3), layers, strict=True):
+        torch.testing.assert_close(found, split(one(x), 3))
+
+
+def test_shifted_ids_are_those_of_the_batches():
+    tokenizer = train_words(["the cat sat", "it was tired"])
+    rows = tokenizer.encode_batch(["the cat sat", "it was tired"])
+    batches = padded_batches(rows, batch_size=2, special=tokenizer)
+    whole = [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows]
+    for found, wanted in zip(
+        shift(torch.tensor(whole)), batches.rows([0, 1]), strict=True
+    ):
+        assert torch.equal(found, wanted)
+
+
+def test_looking_across_is_the_layer_without_its_last_projection():
+    layer = MultiHeadAttention(6, 1, bias=False)
+    layer.to_output = torch.nn.Identity()
+    x, memory = torch.randn(2, 3, 6), torch.randn(2, 5, 6)
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]).bool()[:, None]
+    matrices = (
+        one.weight.T for one in (layer.to_queries, layer.to_keys, layer.to_values)
+    )
+    found = cross_attention(x, memory, *matrices, mask)
+    torch.testing.assert_close(found, layer(x, memory, mask[:, None]))
+
+
+def test_steps_of_a_beam_make_the_search():
+    scores = torch.randn(7, 7)
+    scores[:, 6] = -1e9  # nothing ever stops
+    table = scores.log_softmax(dim=-1)
+
+    def step(ids):
+        return table[ids[:, -1]]
+
+    start, length, width = torch.tensor([[3]]), 4, 3
+    best = table[3].topk(width)
+    texts, totals = best.indices[:, None], best.values
+    for _ in range(length - 1):
+        parents, tokens, totals = beam_step(totals, table[texts[:, -1]])
+        texts = torch.cat([texts[parents], tokens[:, None]], dim=1)
+    found = beam_search(step, start, length, beams=width, stop_id=6, length_penalty=0.0)
+    assert found[0].tolist() == [3, *texts[0].tolist()]
+
+
+def test_the_choice_divides_by_the_rule():
+    totals, lengths = [-4.0, -6.0, -5.5], [3, 9, 5]
+    for penalty in (0.0, 0.6, 1.0):
+        values = [
+            t / length_rule(n, penalty) for t, n in zip(totals, lengths, strict=True)
+        ]
+        assert choice(totals, lengths, penalty) == (
+            values.index(max(values)),
+            max(values),
+        )
+
+
+@pytest.mark.parametrize("of_a_word", [True, False])
+def test_picked_and_pooled_vectors_are_what_the_classifier_reads(of_a_word):
+    stack = StackConfig(d_model=8, num_heads=2, num_layers=1, d_ff=16, max_length=8)
+    model = Classifier(
+        ClassifierConfig(vocab_size=9, num_classes=3, stack=stack)
+    ).eval()
+    pad = model.encoder.pad_id
+    ids = torch.tensor([[4, 5, 6, 7], [8, 4, pad, pad]])
+    vectors = model.encoder(ids)
+    positions = torch.tensor([2, 1])
+    if of_a_word:
+        found, wanted = pick(vectors, positions), model(ids, positions)
+    else:
+        found, wanted = pool(vectors, ids != pad), model(ids)
+    torch.testing.assert_close(model.head(found), wanted)
+
+
+def test_pairs_are_counted_and_words_encoded_as_the_tokenizer_does():
+    """The most frequent pair is the one that the trainer joins first."""
+    texts = ["the cat sat on the mat", "the cat ran"]
+    bytes_only = train(texts, 260)
+    model = train(texts, 275)
+    words = Counter(
+        tuple(bytes_only.encode_word(word)) for text in texts for word in cut(text)
+    )
+    counted = pair_counts(words)
+    assert counted[next(iter(model.made))] == max(counted.values())
+    for word in words:
+        spelled = b"".join(model.pieces[id] for id in word)
+        assert encode(word, model.made) == model.encode_word(spelled)
+
+
+def test_rows_of_a_rank_are_those_of_a_process():
+    labels = torch.arange(12).view(6, 2)
+    for count in (2, 3):
+        for rank in range(count):
+            process = SimpleNamespace(
+                rank=rank, count=count, _ranks=lambda count=count: range(count)
+            )
+            (rows,), _ = Processes.share(process, (labels,))
+            assert torch.equal(rows_of_rank(labels, rank, count), rows)
+
+
+def test_the_loss_at_birth_is_that_of_noisy_logits():
+    logits = 3 * torch.randn(4000, 2981)
+    labels = torch.randint(2981, (4000,))
+    assert F.cross_entropy(logits, labels).item() == pytest.approx(
+        loss_at_birth(), abs=0.15
+    )
+    assert loss_at_birth() == pytest.approx(math.log(2981) + 4.5)
