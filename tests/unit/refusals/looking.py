@@ -741,7 +741,11 @@ CALLS = {
     ),
     "session.check('', None)": "ValueError unknown exercise ''",
     "session.check('§§§§', None)": "ValueError unknown exercise progress()",
-    "session.check(len, 'attention.weights')": "TypeError name str builtin_function",
+    "session.check(len, 'attention.weights')": (
+        "TypeError name first check('attention.weights', your_answer)"
+    ),
+    "session.check('attention.weights')": "TypeError answer missing check(",
+    "session.case('attention')": "ValueError unknown 'attention' attention.",
     "session.check(None, None)": "TypeError name str None",
     "session.hint('masks')": "ValueError unknown 'masks' masks.",
     "session.hint(3)": "TypeError name str 3",
@@ -749,8 +753,8 @@ CALLS = {
     "session.solution(['attention.weights'])": "TypeError name str list",
     "session.find('x' * 500)": "ValueError unknown exercise",
     "session.progress('99')": "ValueError notebook 01 17 '99'",
-    "session.progress(13)": "ValueError notebook string 13 (int)",
-    "session.progress(['01'])": "ValueError notebook string list",
+    "session.progress(99)": "ValueError notebook 01 17 99",
+    "session.progress(['01'])": "TypeError notebook str list",
     "session.progress('')": "ValueError notebook ''",
     "workshop.find_notebook(1, D)": "TypeError number string 1 (int)",
     "workshop.find_notebook('01', D)": "ValueError '01' exactly none",
