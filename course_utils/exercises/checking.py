@@ -110,8 +110,11 @@ def _known(exercise, function, cases, outcomes, wanted, seed):
                 for further in range(1, FURTHER + 1)
                 for case in _cases(exercise, FURTHER * seed + further + 1_000)
             ]
-            pairs = ((run(function, one), run(mistake.function, one)) for one in more)
-            return mistake if all(_agree(*pair) for pair in pairs) else None
+            for case in more:
+                mine = run(function, case, exercise.seconds)
+                if not _agree(mine, run(mistake.function, case)):
+                    return None
+            return mistake
     return None
 
 
@@ -137,10 +140,11 @@ def _examined(exercise, answer, seed):
     function = (lambda: answer) if exercise.predicts else answer
     cases = _cases(exercise, seed)
     outcomes = []
-    for case in cases:
+    for place, case in enumerate(cases):
         outcomes.append(run(function, case, exercise.seconds))
         if isinstance(outcomes[-1].error, TimeIsUp):
-            return _endless(exercise, function, outcomes[-1], case)
+            report = _endless(exercise, function, outcomes[-1], case)
+            return dataclasses.replace(report, case=place)
     if _is_empty(outcomes[0]):
         return _not_tried(exercise)
     report = _judge(exercise, function, cases, outcomes, seed)
@@ -169,10 +173,12 @@ def _wanted(exercise, case):
 def _judge(exercise, function, cases, outcomes, seed):
     references = [_wanted(exercise, case) for case in cases]
     wanted = [reference.value for reference in references]
-    for case, outcome, reference in zip(cases, outcomes, references, strict=True):
-        changed = outcome.changed(case, exercise.takes)
-        if changed := changed - reference.changed(case, exercise.takes):
-            return _changed(exercise, function, sorted(changed), case)
+    for place, case in enumerate(cases):
+        changed = outcomes[place].changed(case, exercise.takes)
+        changed -= references[place].changed(case, exercise.takes)
+        if changed:
+            report = _changed(exercise, function, sorted(changed), case)
+            return dataclasses.replace(report, case=place)
     if report := _remembering(exercise, function, outcomes, seed):
         return report
     found = [
@@ -181,11 +187,11 @@ def _judge(exercise, function, cases, outcomes, seed):
     ]
     if not any(found):
         return _right(exercise, function, cases, outcomes, wanted)
+    place = next(i for i, what in enumerate(found) if what)
     if mistake := _known(exercise, function, cases, outcomes, wanted, seed):
         lines = (mistake.hint, f"hint({exercise.name!r}) says more.")
         title = f"{exercise.name}: {mistake.name}"
-        return Report("mistake", title, lines, mistake=mistake.name)
-    place = next(i for i, what in enumerate(found) if what)
+        return Report("mistake", title, lines, mistake=mistake.name, case=place)
     if exercise.predicts:
         return _wrong_guess(exercise, outcomes[place], wanted[place])
     if outcomes[place].error:
@@ -207,7 +213,8 @@ def _remembering(exercise, function, outcomes, seed):
     for place, case in enumerate(_cases(exercise, seed)):
         again = run(function, case, exercise.seconds)
         if isinstance(again.error, TimeIsUp):
-            return _endless(exercise, function, again, case)
+            report = _endless(exercise, function, again, case)
+            return dataclasses.replace(report, case=place)
         first = outcomes[place]
         if not comparable(first.value) or _agree(first, again):
             continue
@@ -238,7 +245,8 @@ def _help(exercise):
 def _changed(exercise, function, changed, case):
     names = " and ".join(changed)
     values = dict(zip(exercise.takes, case, strict=True))
-    line = changing_line(function, case, exercise.takes.index(changed[0]))
+    place = exercise.takes.index(changed[0])
+    line = changing_line(function, case, place, exercise.seconds)
     where = "This line writes" if line else "It writes"
     said = f"Whoever called it still needs {names}. {where} into the old one."
     if any(isinstance(values[name], Tensor) for name in changed):
@@ -286,10 +294,10 @@ def _gradient_difference(exercise, function, cases, outcomes):
     for case, outcome in zip(cases, outcomes, strict=True):
         if isinstance(outcome.value, Tensor) and outcome.value.dtype in HALF:
             continue
-        right = gradient(exercise.reference, case)
+        right = gradient(exercise.reference, case, exercise.seconds)
         if right is None:
             continue
-        mine = gradient(function, case)
+        mine = gradient(function, case, exercise.seconds)
         if mine is None:
             return "no gradient passes through it"
         if not same(mine, right):

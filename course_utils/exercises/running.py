@@ -101,7 +101,8 @@ def isolated() -> Iterator[None]:
 
     Afterwards the process is as before: the random states of Python, NumPy and PyTorch
     (CPU), the default type and the default device, the grad mode, the inference mode
-    and the flag of deterministic algorithms.
+    and the flag of deterministic algorithms. Under a default type of half precision
+    the block runs in float32.
     """
     python_state = random.getstate()
     numpy_state = np.random.get_state()
@@ -145,19 +146,6 @@ def _restore_device(device):
         torch.set_default_device(device)
 
 
-@contextlib.contextmanager
-def _quiet(printed: io.StringIO) -> Iterator[None]:
-    """Run the block `isolated`, without a word: what it prints goes into `printed`."""
-    with (
-        isolated(),
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(io.StringIO()),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield
-
-
 def run(
     function: Callable, arguments: tuple, seconds: float | int | None = None
 ) -> Outcome:
@@ -172,7 +160,12 @@ def run(
     printed = io.StringIO()
     value = None
     error = None
-    with _quiet(printed):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(isolated())
+        stack.enter_context(contextlib.redirect_stdout(printed))
+        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
         try:
             if seconds is None:
                 value = function(*given)
@@ -218,59 +211,62 @@ def own_line(function: Callable, error: BaseException) -> str:
     return found
 
 
-def changing_line(function: Callable, arguments: tuple, place: int) -> str:
+def changing_line(
+    function: Callable, arguments: tuple, place: int, seconds: float | int
+) -> str:
     """The learner's line after which argument `place` differs: "line 3: …", or "".
 
-    The function is called once more, on copies; before each of its lines the argument
-    is compared with the original.
+    The function runs once more, as by `run`; before each of its lines the argument is
+    compared with the original.
     """
     code = home(function)
     if code is None:
         return ""
-    given = _copies(arguments)
     lines: list[int] = []
     found: list[int] = []
 
-    def watch(frame, event, _):
-        if frame.f_code.co_filename != code.co_filename:
-            return None
-        if not found and lines and altered(arguments[place], given[place]):
-            found.append(lines[-1])
-        if event == "line":
-            lines.append(frame.f_lineno)
-        return watch
+    def traced(*given):
+        def watch(frame, event, _):
+            if frame.f_code.co_filename != code.co_filename:
+                return None
+            if not found and lines and altered(arguments[place], given[place]):
+                found.append(lines[-1])
+            if event == "line":
+                lines.append(frame.f_lineno)
+            return watch
 
-    before = sys.gettrace()
-    with _quiet(io.StringIO()), contextlib.suppress(Exception):
+        before = sys.gettrace()
         sys.settrace(watch)
         try:
             function(*given)
         finally:
             sys.settrace(before)
+
+    run(traced, arguments, seconds)
     if not found:
         return ""
     text = linecache.getline(code.co_filename, found[0]).strip()
     return f"line {found[0]}: {text}"
 
 
-def gradient(function: Callable, arguments: tuple) -> Tensor | None:
+def gradient(
+    function: Callable, arguments: tuple, seconds: float | int
+) -> Tensor | None:
     """Of the result with respect to the first floating-point tensor it is called with.
 
     The entries of the result are added with different weights, or the gradient of
     shares that sum to 1 would be 0. None if no gradient passes through, or the call
     stops.
     """
-    given = _copies(arguments)
-    leaves = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
-    if not leaves:
-        return None
-    with _quiet(io.StringIO()), contextlib.suppress(Exception):
+
+    def derived(*given):
+        leaves = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
         first = leaves[0].requires_grad_()
         parts = [x for x in _tensors(function(*given)) if x.requires_grad]
-        if parts:
-            total = sum(
-                (part * torch.linspace(1, 2, part.numel()).view(part.shape)).sum()
-                for part in parts
-            )
-            return torch.autograd.grad(total, first, materialize_grads=True)[0]
-    return None
+        total = sum(
+            (part * torch.linspace(1, 2, part.numel()).view(part.shape)).sum()
+            for part in parts
+        )
+        return torch.autograd.grad(total, first, materialize_grads=True)[0]
+
+    return run(derived, arguments, seconds).value

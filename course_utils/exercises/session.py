@@ -125,8 +125,7 @@ def progress(notebook: str | int | None = None) -> None:
     """
     if notebook is not None:
         check_type(str | int, notebook=notebook)
-        number = f"{notebook:02d}" if isinstance(notebook, int) else notebook[:2]
-        number = number.zfill(2)
+        number = str(notebook).partition("_")[0].zfill(2)
         if number not in BANKS:
             known = ", ".join(BANKS)
             raise ValueError(

@@ -32,6 +32,7 @@ from course_utils.exercises.session import (
     progress,
     solution,
 )
+from tests.support.edges import lacks
 from tests.support.notebook_plugin import patience
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -247,6 +248,24 @@ def test_two_mistakes_at_once_are_described_by_the_first_difference():
 
     report = judge("attention.scores", unscaled_and_shifted)
     assert re.match(r"Entry \[0, 0\] is \S+; \S+ is wanted", report.lines[0])
+
+
+def test_an_edge_that_no_case_lies_at_is_named():
+    exercise = BANK["training.clip"]
+    quiet = [torch.ones(2, 3), torch.ones(4)], 1.0
+    nothing = [torch.zeros(2, 3), torch.ones(1)], 1.0
+    loud = [torch.tensor([-90.0, 90.0])], 1.0
+    for cases, missing in (
+        ([quiet], ["one row", "nothing to count", "large spread"]),
+        ([quiet, nothing], ["large spread"]),
+        ([quiet, nothing, loud], []),
+    ):
+        changed = dataclasses.replace(exercise, cases=lambda g, cases=cases: cases)
+        assert lacks(changed) == missing
+    window = dataclasses.replace(BANK["masks.window"], cases=lambda g: [(7, 3)])
+    assert lacks(window) == ["exact fit"]
+    fits = dataclasses.replace(window, cases=lambda g: [(7, 3), (3, 3)])
+    assert lacks(fits) == []
 
 
 # --- calm --------------------------------------------------------------------------
@@ -653,6 +672,8 @@ def test_progress_is_told_by_notebook(capsys):
         assert first[1] in {exercise.name for exercise in bank}
     with pytest.raises(ValueError, match=r"notebook must be .*01, 02.* got '99'"):
         progress("99")
+    with pytest.raises(ValueError, match=r"got '130'"):
+        progress("130")
     for same in (1, "1", "01_attention"):
         progress(same)
         assert capsys.readouterr().out.startswith("= 01: 1 of 5 right")
@@ -759,6 +780,48 @@ def test_the_case_that_differs_can_be_had():
     assert "Asked with scores 2×3×5." in report.lines
     scores.zero_()
     assert case("attention.weights")[0].any()  # made anew
+
+
+def test_the_case_is_the_one_that_the_report_shows(capsys):
+    def overwrites_a_batch(scores):
+        return (scores.sub_(0) if scores.ndim == 2 else scores.sub_(1)).softmax(-1)
+
+    for answer, status in (
+        (overwrites_a_batch, "changed"),
+        (lambda s: s.softmax(dim=1), "mistake"),
+    ):
+        check("attention.weights", answer)
+        report = session._last["attention.weights"]
+        assert (report.status, report.case) == (status, 1), report.text
+        assert case("attention.weights")[0].shape == (2, 3, 5)
+
+
+@pytest.mark.parametrize("stops", [SystemExit("bye"), RecursionError("deep")])
+def test_what_stops_after_a_change_in_place_stays_inside(stops):
+    def changes_and_stops(scores):
+        scores += 1
+        raise stops
+
+    report = judge("attention.weights", changes_and_stops)
+    assert report.status == "changed"
+    assert report.code.endswith(": scores += 1")
+
+
+def test_an_answer_that_is_endless_only_elsewhere_is_ended(monkeypatch):
+    """Equal to a known mistake in the cases of a check, endless in further ones."""
+    monkeypatch.undo()
+    cases = BANK["attention.weights"].cases(torch.Generator().manual_seed(0))
+    first = [scores.flatten()[0].item() for (scores,) in cases]
+
+    def sometimes_endless(scores):
+        while scores.flatten()[0].item() not in first:
+            pass
+        return scores.softmax(dim=-2)
+
+    exercise = dataclasses.replace(BANK["attention.weights"], seconds=1)
+    started = time.perf_counter()
+    assert examine(exercise, sometimes_endless).mistake is None
+    assert time.perf_counter() - started < 5 * patience()
 
 
 # --- state and chance --------------------------------------------------------------

@@ -31,14 +31,7 @@ from course_utils.text.bpe import cut, train
 from course_utils.text.tokenizer import train_words
 from course_utils.training.processes import Processes
 
-
-@pytest.fixture(autouse=True)
-def exactly():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures("in_float64")
 
 
 def test_scores_shares_and_context_are_attention():

@@ -62,16 +62,18 @@ def test_ways_that_differ_are_not_timed():
         compared({"one": lambda: [1], "other": lambda: [2]}, 1)
 
 
-def test_the_operations_are_those_that_torch_counts(stories):
-    """PyTorch's own counter, for a model whose every position looks at all others."""
+@pytest.mark.parametrize("way", ["gpt2", "course"])
+def test_the_operations_are_those_that_torch_counts(stories, way):
+    """PyTorch's own counter, which takes every position to look at all others."""
     vocabulary, length = stories.tokenizer.vocab_size, 16
-    torch.manual_seed(0)
     model = GPT2(vocabulary, **SIZE)
+    if way == "course":
+        model = WAYS[way](stories, 0.001, 4, 1)
     ids = torch.randint(0, vocabulary, (2, length))
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         model(ids)
     found = counter.get_total_flops() / ids.numel()
-    expected = operations_per_token("gpt2", vocabulary, seen=length) / 3
+    expected = operations_per_token(way, vocabulary, seen=length) / 3
     assert found == pytest.approx(expected)
 
 
