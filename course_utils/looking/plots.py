@@ -30,6 +30,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import AutoLocator, FixedLocator
 from PIL import Image
 
 from course_utils.looking.descriptions import cell_alt, drawn_words
@@ -66,6 +67,7 @@ _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _PURPLES = ["#FFFFFF", "#EBCBDC", ROLES["weight"], "#8A3F6B", "#4A1638"]
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", _PURPLES)
 _INK = "#222222"
+_DPI = 100  # dots per inch at which a figure is shown
 _MIDDLE = {"ha": "center", "va": "center"}
 _LOGARITHMIC = ("", "x", "y", "xy")
 _styled = rc_context(
@@ -96,9 +98,12 @@ def show(figure: Figure, alt: str | None = None) -> None:
     if alt is not None:
         check_text(alt=alt)
     drawn = BytesIO()
+    figure.set_dpi(2 * _DPI)
     with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        figure.savefig(drawn, format="png", dpi=100)
+        figure.draw_without_rendering()
+        _keep_ticks(figure)
+        figure.savefig(drawn, format="png", dpi=2 * _DPI)
     words = " | ".join(drawn_words(figure))
     kept = cell_alt()  # asked for each figure, so that it counts them all
     alt = alt or kept or f"A figure with these words: {words}"
@@ -107,7 +112,18 @@ def show(figure: Figure, alt: str | None = None) -> None:
     palette = Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE)
     palette.save(small, format="png", optimize=True)
     data = {"image/png": small.getvalue(), "text/plain": alt}
-    display(data, metadata={"image/png": {"alt": alt, "words": words}}, raw=True)
+    # Shown at half its size, a picture is sharp on a screen with fine pixels, too.
+    size = {"width": palette.width // 2, "height": palette.height // 2}
+    display(
+        data, metadata={"image/png": {"alt": alt, "words": words, **size}}, raw=True
+    )
+
+
+def _keep_ticks(figure: Figure) -> None:
+    """Fix the heights of the ticks, or room is made for others than are drawn."""
+    for axis in figure.axes:
+        if isinstance(axis.yaxis.get_major_locator(), AutoLocator):
+            axis.yaxis.set_major_locator(FixedLocator(axis.get_yticks()))
 
 
 @_styled
@@ -201,11 +217,17 @@ def attention_map(
 
 
 @_styled
-def equation(parts: Iterable[Any], rows: Words = (), alt: str | None = None) -> None:
+def equation(
+    parts: Iterable[Any],
+    rows: Words = (),
+    columns: Named | None = None,
+    alt: str | None = None,
+) -> None:
     """Draw matrices with their numbers, and signs between them, as one equation.
 
     A part is a sign ("·", "=", "→") or (name, array, role); a vector is drawn as one
-    row. `rows` labels the rows of the first matrix.
+    row. `rows` labels the rows of the first matrix, `columns`, {name: labels}, the
+    columns of the matrices with these names.
     """
     parts = [_part(part, place) for place, part in enumerate(_listed("parts", parts))]
     matrices = [part[1] for part in parts if not isinstance(part, str)]
@@ -214,6 +236,7 @@ def equation(parts: Iterable[Any], rows: Words = (), alt: str | None = None) -> 
     words = [_text(word) for word in _listed("rows", rows)]
     if words:
         _check_count("rows", words, len(matrices[0]))
+    below = _below(columns, parts)
     spaced = [item for part in parts for item in (part, "")][:-1]
     widths = [
         0.4 * len(part) + 0.2 if isinstance(part, str) else part[1].shape[1]
@@ -222,9 +245,12 @@ def equation(parts: Iterable[Any], rows: Words = (), alt: str | None = None) -> 
     height = max(len(matrix) for matrix in matrices)
     margin = 0.4 + 0.2 * max((len(word) for word in words), default=0)
     total = sum(widths) + margin + 0.4
-    figure = Figure(figsize=(min(0.5, 7.4 / total) * total, 0.3 * (height + 1.4)))
+    lengths = [len(word) for labels in below.values() for word in labels]
+    bottom = 0.2 + 0.24 * max(lengths, default=0)
+    size = (min(0.5, 7.4 / total) * total, 0.3 * (height + 1.2 + bottom))
+    figure = Figure(figsize=size)
     axis = figure.add_axes((0, 0, 1, 1))
-    axis.set(xlim=(-margin, total - margin), ylim=(height + 0.2, -1.2))
+    axis.set(xlim=(-margin, total - margin), ylim=(height + bottom, -1.2))
     axis.axis("off")
     left = 0.0
     for part, width in zip(spaced, widths, strict=True):
@@ -235,6 +261,9 @@ def equation(parts: Iterable[Any], rows: Words = (), alt: str | None = None) -> 
             top = (height - len(matrix)) / 2
             axis.text(left + width / 2, top - 0.3, name, ha="center", weight="bold")
             _draw_numbers(axis, matrix, color, (left, top))
+            for c, label in enumerate(below.get(name, ())):
+                place = (left + c + 0.5, top + len(matrix) + 0.2)
+                axis.text(*place, label, rotation=90, size=8, ha="center", va="top")
         left += width
     top = (height - len(matrices[0])) / 2
     for r, word in enumerate(words):
@@ -349,6 +378,7 @@ def histograms(
         clipped = np.clip(sample, low, high)
         panel.hist(clipped, 40, range=(low, high), weights=share, color=color)
         panel.set(title=name, xlabel=axis)
+        panel.tick_params(left=panel.get_subplotspec().is_first_col())
     show(figure, alt)
 
 
@@ -594,6 +624,22 @@ def _cells(marks: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     return cells
 
 
+def _below(columns: Named | None, parts: list) -> dict[str, list[str]]:
+    """The labels of columns, by the names of the matrices that have them, checked."""
+    if columns is None:
+        return {}
+    check_type(Mapping, columns=columns)
+    widths = {part[0]: part[1].shape[1] for part in parts if not isinstance(part, str)}
+    below = {}
+    for name, labels in columns.items():
+        if name not in widths:
+            raise ValueError(f"columns names {name!r}, got parts named {[*widths]}")
+        words = _place("columns", name)
+        below[name] = [_text(word) for word in _listed(words, labels)]
+        _check_count(words, below[name], widths[name])
+    return below
+
+
 def _part(part: Any, place: int) -> str | tuple[str, np.ndarray, str]:
     """One part of an equation: a sign, or name, matrix and color."""
     if isinstance(part, str):
@@ -653,7 +699,8 @@ def _matrices(
     """Draw matrices with as many rows; return the figure and its axes."""
     height, width = panels[0].matrix.shape
     alone = len(panels) == 1
-    cell = min(0.52 if alone else 0.3, (5.5 if alone else 1.5) / max(width, height))
+    room = {1: 5.5, 2: 2.7}.get(len(panels), 1.5)  # inches for one matrix
+    cell = min(0.52 if alone else 0.3, room / max(width, height))
     size = [max(1.6, cell * width + 0.4), max(1.6, cell * height + 1)]
     figure, drawn = _panels(len(panels), size)
     limit = max(np.abs(panel.matrix).max() for panel in panels) or 1.0
@@ -666,7 +713,7 @@ def _matrices(
             aspect="auto",
             interpolation="nearest",
         )
-        axis.spines[:].set_visible(False)
+        axis.spines[:].set(visible=True, color="#DDDDDD")
         if alone and panel.matrix.size <= 100:
             for (r, c), value in np.ndenumerate(panel.matrix):
                 ink = "white" if abs(value) > 0.6 * limit else _INK
@@ -674,14 +721,20 @@ def _matrices(
         first = axis.get_subplotspec().is_first_col()
         axis.set(title=panel.title, xlabel=axes[1], ylabel=axes[0] if first else "")
         if panel.columns is not None:
-            turned = 90 if cell < 0.45 and width > 3 else 0
             places = np.arange(len(panel.columns))
+            turned = 90 if width > 3 and _reach(panel.columns) > 0.9 * cell else 0
             axis.set_xticks(places, panel.columns, rotation=turned)
         if rows is not None:
             axis.set_yticks(np.arange(height), rows, rotation=0)
-        axis.tick_params(labelleft=first)
+        axis.tick_params(left=first, labelleft=first)
+        axis.yaxis.labelpad = 8
     figure.colorbar(image, ax=drawn, shrink=0.85)
     return figure, drawn
+
+
+def _reach(labels: list[str]) -> float:
+    """About how many inches the longest line of these labels takes."""
+    return 0.08 * max(len(line) for label in labels for line in label.split("\n"))
 
 
 def _frame(axis: Axes, cells: Any, **style: Any) -> None:
@@ -707,8 +760,9 @@ def _finish(axis: Axes, labels: Pair, title: str, lines: Named | None) -> None:
         paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
         axis.text(1, height, label, size=8, bbox=paper, **place)
     axis.set(xlabel=labels[0], ylabel=labels[1], title=title)
-    if len(axis.get_legend_handles_labels()[1]) > 1:
-        if axis.patches:  # bars leave no room for a legend inside
+    labels_drawn = len(axis.get_legend_handles_labels()[1])
+    if labels_drawn > 1:
+        if axis.patches or labels_drawn > 3:  # there is no room for a legend inside
             axis.figure.legend(loc="outside lower center", ncols=4)
         else:
             axis.legend()

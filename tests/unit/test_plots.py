@@ -129,6 +129,31 @@ def test_rows_are_beside_the_first_matrix_even_if_it_is_not_the_tallest(shown):
     assert 0.4 < np.flatnonzero(left).mean() / len(left) < 0.7
 
 
+def test_columns_are_named_below_their_matrix(shown):
+    parts = [("Q", np.ones((2, 2)), "query"), ("K", np.ones((2, 1)), "key")]
+    plots.equation(parts, alt=ALT)
+    plots.equation(parts, columns={"K": ["offers"]}, alt=ALT)
+    assert words_of(shown[1]) == ["Q", *"11", *"11", "K", *"11", "offers"]
+    plain, named = picture(shown[0]), picture(shown[1])
+    below = named[len(plain) :].min(axis=(0, 2)) < 200
+    assert np.flatnonzero(below).min() > named.shape[1] / 2, "K is on the right"
+
+
+def test_a_figure_is_twice_as_fine_as_it_is_large(shown):
+    plots.curves({"loss": [3, 1]}, AXES, alt=ALT)
+    size = shown[0][1]["image/png"]
+    assert picture(shown[0]).shape[:2] == (2 * size["height"], 2 * size["width"])
+
+
+def test_no_label_is_cut_at_the_edge(shown):
+    """Room was made for ticks like 0.05, and 0.025 was drawn."""
+    words = ["was", "because", "tired", "sat", "the", "it", "cat"]
+    changes = [0.076, 0.04, 0.076, 0.167, 0.093, 0.153, 0.087]
+    series = {"words alone": [0] * 7, "words + numbers": changes}
+    plots.bars(words, series, ("word", "change"), alt=ALT)
+    assert (picture(shown[0])[:, :4] > 250).all()
+
+
 def test_colors_start_at_zero_or_are_centered_on_it(shown):
     def middle(values, signed):
         plots.heatmap(values, signed=signed, alt=ALT)
@@ -145,6 +170,23 @@ def test_colors_start_at_zero_or_are_centered_on_it(shown):
     assert red > blue
     red, _, blue = middle(-big, True)
     assert blue > red
+
+
+def test_a_long_legend_stands_below_the_curves(shown):
+    def lowest_ink(count):
+        plots.curves({f"head {i}": [1, 2, 3] for i in range(count)}, AXES, alt=ALT)
+        image = picture(shown[-1])
+        bottom = image[-len(image) // 12 :].min(axis=(0, 2)) < 128
+        return np.flatnonzero(bottom).min() / image.shape[1]
+
+    assert lowest_ink(5) < 0.35 < lowest_ink(3), "the name of the axis is in the middle"
+
+
+def test_two_matrices_have_more_room_than_each_of_three(shown):
+    for count in (2, 3):
+        plots.heatmap({f"m{i}": np.ones((40, 40)) for i in range(count)}, alt=ALT)
+    two, three = (picture(output).shape[1] for output in shown)
+    assert two > three
 
 
 def words_of(output):

@@ -63,8 +63,9 @@ def show_sampling(
 def show_scale(*, title: str, num_keys: int = 8, seed: int = 0) -> None:
     """Weights over random keys for head widths 1 to 1024, with 1/√d and without.
 
-    Source: Vaswani et al. 2017, section 3.2.1. Raises TypeError or ValueError unless
-    num_keys is an integer >= 1 and seed one >= 0.
+    The sliders move one query; the picture is the mean over 200 queries. Source:
+    Vaswani et al. 2017, section 3.2.1. Raises TypeError or ValueError unless num_keys
+    is an integer >= 1 and seed one >= 0.
     """
     check_text(title=title)
     check_positive(num_keys=num_keys)
@@ -74,16 +75,28 @@ def show_scale(*, title: str, num_keys: int = 8, seed: int = 0) -> None:
     query, *keys = torch.randn(shape, generator=generator, dtype=torch.float64)
     widths = [2**i for i in range(11)]
     scores = [torch.stack(keys)[:, :d] @ query[:d] for d in widths]
-    scaled = [one * d**-0.5 for one, d in zip(scores, widths, strict=True)]
-    largest = {
-        name: (widths, [float(one.softmax(0).max()) for one in several])
-        for name, several in (("no scale", scores), ("times 1/√d", scaled))
-    }
+    largest = _mean_largest_weights(num_keys, widths, generator)
     ends = [f"{heights[-1]:.2f}" for _, heights in largest.values()]
     alt = f"{title} At d = 1024 the largest weight is {ends[0]} without the scale and "
-    alt += f"{ends[1]} with it."
+    alt += f"{ends[1]} with it, on average."
     _show("scale", {"scores": [_hundredths(one) for one in scores]}, title, alt)
-    curves(largest, ("head width d", "largest weight"), log="x", alt=alt)
+    labels = ("head width d", "largest weight, mean of 200")
+    curves(largest, labels, log="x", alt=alt)
+
+
+def _mean_largest_weights(
+    num_keys: int, widths: list[int], generator: torch.Generator
+) -> dict[str, tuple[list[int], list[float]]]:
+    """The largest of num_keys weights, mean over 200 random queries, by width."""
+    made = {"generator": generator, "dtype": torch.float64}
+    products = torch.randn((200, num_keys, widths[-1]), **made)
+    products *= torch.randn((200, 1, widths[-1]), **made)
+    means = {"no scale": [], "times 1/√d": []}
+    for width in widths:
+        scores = products[..., :width].sum(dim=-1)
+        for name, one in (("no scale", scores), ("times 1/√d", scores * width**-0.5)):
+            means[name].append(float(one.softmax(dim=-1).amax(dim=-1).mean()))
+    return {name: (widths, heights) for name, heights in means.items()}
 
 
 def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> None:
