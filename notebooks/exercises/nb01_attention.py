@@ -3,6 +3,7 @@
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,8 +20,12 @@ def scores_of_pairs(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def _pairs(generator):
-    shapes = ((3, 7), (5, 7)), ((2, 3, 4, 7), (2, 3, 5, 7))
-    return [tuple(normal(generator, *s) for s in pair) for pair in shapes]
+    shapes = ((3, 7), (5, 7)), ((2, 3, 4, 7), (2, 3, 5, 7)), ((1, 7), (4, 7))
+    cases = [tuple(normal(generator, *s) for s in pair) for pair in shapes]
+    lone_query, loud_keys = cases[2]
+    loud_keys *= 100
+    loud_keys[0] = 0
+    return [*cases[:2], (lone_query, loud_keys)]
 
 
 def _products(queries, keys):
@@ -80,8 +85,12 @@ SCORES = Exercise(
             "The result is “k q”. Which factor's rows become the rows of a product?",
         ),
     ),
-    "Every query meets every key: a matrix product with one of them transposed "
-    "(only the last two axes). Then one division.",
+    (
+        "The score of one query and one key is a dot product.",
+        "All of them at once are one matrix product. Its second factor must have the "
+        "width d first: exchange its last two axes, whatever stands in front.",
+        "Then one division, by the root of the number of products in each sum.",
+    ),
     shared=attention_scores,
     trains=True,
 )
@@ -104,7 +113,8 @@ def _hot_scores(generator):
         scores[..., 2, 0] += 1500
         return scores
 
-    return [(hot(3, 5),), (hot(2, 3, 5),), (normal(generator, 1, 4),)]
+    level = torch.zeros(2, 3, dtype=torch.get_default_dtype())
+    return [(hot(3, 5),), (hot(2, 3, 5),), (normal(generator, 1, 4),), (level,)]
 
 
 def _without_maximum(scores):
@@ -184,7 +194,10 @@ def context(weights: Tensor, values: Tensor) -> Tensor:
 def _weights_and_values(generator):
     shapes = ((5, 5), (5, 5)), ((3, 5), (5, 7)), ((2, 3, 5), (2, 5, 7))
     made = [[normal(generator, *s) for s in pair] for pair in shapes]
-    return [(scores.softmax(dim=-1), values) for scores, values in made]
+    cases = [(scores.softmax(dim=-1), values) for scores, values in made]
+    first, loud = normal(generator, 1, 4).softmax(dim=-1), 100 * normal(generator, 4, 3)
+    loud[0] = 0
+    return [*cases, (first, loud)]
 
 
 CONTEXT = Exercise(
@@ -225,8 +238,11 @@ CONTEXT = Exercise(
             "Do not choose. Every value comes along, times its weight.",
         ),
     ),
-    "For one query: multiply each value by its weight and add up. For all queries at "
-    "once this is one product.",
+    (
+        "Begin with one query: multiply each value by its weight and add up.",
+        "For all queries at once this is a product that sums over k.",
+        "“… q k” and “… k e” already have k where a matrix product wants it.",
+    ),
     trains=True,
 )
 

@@ -17,7 +17,12 @@ def _cosine_inputs(generator):
         queries, keys, values = (normal(generator, *size) for size in sizes)
         return 3 * queries, keys, values, temperature
 
-    return [one(0.1, (3, 7), (5, 7), (5, 4)), one(0.5, (6, 2), (3, 2), (3, 5))]
+    lone_query, keys, values, _ = one(0.2, (1, 3), (4, 3), (4, 2))
+    return [
+        one(0.1, (3, 7), (5, 7), (5, 4)),
+        one(0.5, (6, 2), (3, 2), (3, 5)),
+        (100 * lone_query, keys, values, 0.2),
+    ]
 
 
 def _unit(x):
@@ -67,6 +72,13 @@ COSINE = Exercise(
             "Both sides of the product need the length 1.",
         ),
         Mistake(
+            "divided by the root of d, too",
+            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T / t / q.shape[-1] ** 0.5, v),
+            "The cosines and the temperature are right, and then there is one division "
+            "more. A cosine does not grow with d.",
+            "If you called the `attention` of section 4: it divides by √d inside.",
+        ),
+        Mistake(
             "multiplied by the temperature",
             lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T * t, v),
             "A low temperature should be *cold*: one key takes nearly all.",
@@ -85,7 +97,12 @@ COSINE = Exercise(
             "One query is one row: its length sums over the last axis.",
         ),
     ),
-    "F.normalize(x, dim=-1) gives vectors of length 1. Their product is a cosine.",
+    (
+        "A cosine is the dot product of two vectors of length 1.",
+        "F.normalize(x, dim=-1) gives every row the length 1. Do it to both sides.",
+        "Divide their product by the temperature: these are the scores. Softmax and "
+        "mixture are as before.",
+    ),
 )
 
 
@@ -100,7 +117,7 @@ def _lists(generator):
             colors[-1] = asked
         return asked, torch.tensor(others[:items]), colors
 
-    return [one(3), one(5), one(6)]
+    return [one(3), one(5), one(6), one(1)]
 
 
 def _one_hot(ids):
@@ -162,8 +179,13 @@ LOOK_UP = Exercise(
             "One product is missing: weights times values.",
         ),
     ),
-    "Three lines: a query from the color, keys from the colors, values from the "
-    "animals, each of them one-hot. Then look again at section 3.",
+    (
+        "Three lines: what asks, what is compared with it, what comes back.",
+        "The query comes from the color, the keys from the colors, the values from the "
+        "animals, each of them one-hot.",
+        "Equal one-hot vectors have a score of 1, others of 0: that is warm. What made "
+        "a softmax cold in section 3? Make the query long.",
+    ),
 )
 
 

@@ -51,6 +51,30 @@ def context_by_loops(weights, values):
     )
 
 
+def gradient_by_loops(weights, gradients):
+    result = torch.zeros_like(weights)
+    flat = [part.reshape(-1, part.shape[-1]) for part in (weights, gradients, result)]
+    for w, g, out in zip(*flat, strict=True):
+        for j in range(len(w)):
+            for k in range(len(w)):
+                slope = w[k] * (1 - w[k]) if j == k else -w[k] * w[j]
+                out[j] += g[k] * slope
+    return result
+
+
+def gradient_by_a_table(weights, gradients):
+    """The Jacobian of each row: its diagonal minus the products of all pairs."""
+    table = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+    return (table @ gradients[..., None]).squeeze(-1)
+
+
+def gradient_by_autograd(weights, gradients):
+    with torch.enable_grad():
+        scores = (weights + 1e-300).log().detach().requires_grad_()
+        (found,) = torch.autograd.grad(scores.softmax(dim=-1), scores, gradients)
+    return found
+
+
 def cosine_by_lengths(queries, keys, values, temperature):
     queries = queries / queries.norm(dim=-1, keepdim=True)
     keys = keys / keys.norm(dim=-1, keepdim=True)
@@ -110,6 +134,11 @@ RIGHT_ANSWERS = {
         lambda w, v: torch.einsum("...qk,...ke->...qe", w, v),
         lambda w, v: (w[..., None] * v[..., None, :, :]).sum(dim=-2),
     ],
+    "attention.gradient": [
+        gradient_by_loops,
+        gradient_by_a_table,
+        gradient_by_autograd,
+    ],
     "attention.cosine": [cosine_by_lengths, cosine_by_pairs, cosine_by_library],
     "attention.look_up": [look_up_by_matrices, look_up_by_the_kernel, look_up_by_hand],
 }
@@ -125,6 +154,10 @@ DOUBLE_MISTAKES = {
     "attention.context": [
         lambda w, v: w.transpose(-2, -1) * v,
         lambda w, v: w.transpose(-2, -1).round() @ v,
+    ],
+    "attention.gradient": [
+        lambda w, g: w.square() * g,  # only one factor, and twice
+        lambda w, g: w * (1 - w) * (g - g.mean(-1, keepdim=True)),
     ],
     "attention.cosine": [
         lambda q, k, v, t: (q @ k.T).softmax(dim=-1) @ v,  # lengths, no temperature

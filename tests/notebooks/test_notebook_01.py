@@ -85,6 +85,7 @@ def test_the_bug_to_find_is_there_and_its_answer_cures_it(built, inputs):
         ("my_context", "attention.context"),
         ("my_cosine_attention", "attention.cosine"),
         ("my_look_up", "attention.look_up"),
+        ("my_gradient", "attention.gradient"),
     ],
 )
 def test_an_exercise_is_asked_as_the_bank_asks_it(name, exercise, built):

@@ -1,0 +1,107 @@
+"""An exercise of notebook 01: the gradient of a softmax row.
+
+Knows tensors. Knows nothing of how an answer is run or shown.
+"""
+
+from torch import Tensor
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def through_softmax(weights: Tensor, gradients: Tensor) -> Tensor:
+    """Each weight times what its gradient has above the mixture of its row."""
+    mixture = (weights * gradients).sum(dim=-1, keepdim=True)
+    return weights * (gradients - mixture)
+
+
+def _rows(generator):
+    def one(*shape, spread=1.0):
+        weights = (spread * normal(generator, *shape)).softmax(dim=-1)
+        return weights, 3 * normal(generator, *shape)
+
+    _, loud = one(2, 4)
+    loud[0] = 0
+    saturated, _ = one(2, 4, spread=200.0)
+    return [one(1, 4), one(3, 5), one(2, 3, 5), (saturated, 100 * loud)]
+
+
+GRADIENT = Exercise(
+    "attention.gradient",
+    "Gives the gradients of the scores “… q k” for the weights “… q k” that softmax "
+    "made of them and the gradients of these weights “… q k”. Each score moves all "
+    "weights of its row.",
+    ("weights", "gradients"),
+    through_softmax,
+    _rows,
+    (
+        Mistake(
+            "only the slope of a weight by its own score",
+            lambda weights, gradients: weights * (1 - weights) * gradients,
+            "You follow each score to its own weight. When one score rises, what "
+            "happens to the other weights of the row?",
+            "Add the terms for k ≠ j: each is gradient k times the slope −w_k w_j.",
+        ),
+        Mistake(
+            "nothing is subtracted",
+            lambda weights, gradients: weights * gradients,
+            "If all gradients of a row are equal, no score matters, since the weights "
+            "add up to 1. Yours is not 0 there.",
+            "What all weights of the row have in common has to go: their mixture.",
+        ),
+        Mistake(
+            "the plain mean is subtracted",
+            lambda weights, gradients: (
+                weights * (gradients - gradients.mean(dim=-1, keepdim=True))
+            ),
+            "You subtract a mean in which every key counts alike. Do they in softmax?",
+            "Weighted: each gradient times its weight, then the sum over the keys.",
+        ),
+        Mistake(
+            "the factor in front is missing",
+            lambda weights, gradients: (
+                gradients - (weights * gradients).sum(dim=-1, keepdim=True)
+            ),
+            "The difference is right. Yet a weight of 0 hardly moves with its score.",
+            "Both slopes contain w_j. Where is it in yours?",
+        ),
+        Mistake(
+            "the sign is turned round",
+            lambda weights, gradients: (
+                weights * ((weights * gradients).sum(dim=-1, keepdim=True) - gradients)
+            ),
+            "Every number has the wrong sign. A higher score makes its own weight "
+            "larger, not smaller.",
+            "The slope by its own score, w (1 − w), is positive.",
+        ),
+        Mistake(
+            "the sum runs over the queries",
+            lambda weights, gradients: (
+                weights * (gradients - (weights * gradients).sum(dim=-2, keepdim=True))
+            ),
+            "You add up over the queries. Does the score of one query move the "
+            "weights of another?",
+            "One row is one softmax: the sum runs along the last axis.",
+        ),
+        Mistake(
+            "the weights are multiplied twice",
+            lambda weights, gradients: (
+                weights
+                * (gradients - (weights**2 * gradients).sum(dim=-1, keepdim=True))
+            ),
+            "In the sum, each term has one factor w too many.",
+            "Σ g_k · (−w_k w_j): w_j does not depend on k, so it leaves the sum.",
+        ),
+    ),
+    (
+        "Write the sum for three keys on paper: three terms, one of them with the "
+        "slope w (1 − w).",
+        "w_j (1 − w_j) = w_j − w_j w_j. So every term, also that of j itself, has a "
+        "part −w_k w_j, and w_j g_j is left over.",
+        "Take w_j out of all terms. What is left is g_j minus a sum that is the same "
+        "for every j.",
+    ),
+)
+
+
+EXERCISES = (GRADIENT,)
