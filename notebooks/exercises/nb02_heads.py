@@ -1,12 +1,15 @@
-"""Exercises of notebook 02: cut into heads, put together again, count.
+"""Exercises of notebook 02: cut into heads, put together again, count, a whole layer.
 
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
 
+from collections.abc import Callable
+
+import torch
 from einops import rearrange
 from torch import Tensor
 
-from course_utils.attention import MultiHeadAttention, split_heads
+from course_utils.attention import split_heads
 from course_utils.exercises.drawing import normal
 from course_utils.exercises.exercise import Exercise, Mistake
 
@@ -21,7 +24,9 @@ def split(x: Tensor, num_heads: int) -> Tensor:
 
 
 def _projected(generator):
-    return [(normal(generator, 2, 3, 20), 5), (normal(generator, 1, 7, 6), 2)]
+    one_column = normal(generator, 2, 3, 4), 4
+    several = (normal(generator, 2, 3, 20), 5), (normal(generator, 1, 7, 6), 2)
+    return [*several, one_column]
 
 
 def _pieces(x, num_heads):
@@ -31,7 +36,7 @@ def _pieces(x, num_heads):
 SPLIT = Exercise(
     "heads.split",
     "Gives “b h t d” from x “b t (h d)”: each head owns some columns and sees every "
-    "position. Cut along the wrong axis it runs all the same, and learns little.",
+    "position. Cut along the wrong axis it runs all the same, and learns worse.",
     ("x", "num_heads"),
     split,
     _projected,
@@ -69,7 +74,11 @@ SPLIT = Exercise(
             "Two numbers multiply to the width. Which of them is num_heads?",
         ),
     ),
-    "Two steps: cut the last axis in two, then bring the heads forward.",
+    (
+        "You have three axes, (b, t, h·d), and want four. Which of the three is cut?",
+        "`reshape` cuts the last axis in two: first the heads, then the width of each.",
+        "Now you have (b, t, h, d). One exchange of two axes brings the heads forward.",
+    ),
     shared=split_heads,
     trains=True,
 )
@@ -84,13 +93,19 @@ def merge(context: Tensor) -> Tensor:
     return context.transpose(1, 2).reshape(batch, length, heads * width)
 
 
+def _contexts(generator):
+    one_head = normal(generator, 3, 1, 2, 4)
+    several = normal(generator, 2, 5, 3, 4), normal(generator, 1, 2, 7, 3)
+    return [(context,) for context in (*several, one_head)]
+
+
 MERGE = Exercise(
     "heads.merge",
     "Gives “b q (h d)” from context “b h q d”: the way back, so that the output "
     "projection sees all heads of a position.",
     ("context",),
     merge,
-    lambda g: [(normal(g, 2, 5, 3, 4),), (normal(g, 1, 2, 7, 3),)],
+    _contexts,
     (
         Mistake(
             "reshaped without transposing",
@@ -101,19 +116,19 @@ MERGE = Exercise(
         Mistake(
             "the heads are added up",
             lambda x: x.sum(dim=1),
-            "Added up, nobody can tell any more which head said what.",
+            "Once they are added up, nothing can tell which head said what.",
             "Heads go side by side: the width of the result is h times d.",
         ),
         Mistake(
             "the heads are averaged",
             lambda x: x.mean(dim=1),
-            "An average is what heads were to avoid: see section 1.",
+            "An average is what several heads should avoid: see section 1.",
             "Heads go side by side: the width of the result is h times d.",
         ),
         Mistake(
             "the heads are interleaved",
             lambda x: rearrange(x, "b h q d -> b q (d h)"),
-            "Split would not undo this: the columns of a head are no neighbors.",
+            "Split would not undo this: the columns of a head are not neighbors.",
             "In “(h d)” the head runs slowly: all columns of head 0 come first.",
         ),
         Mistake(
@@ -123,7 +138,11 @@ MERGE = Exercise(
             "Which axis do the heads have to stand beside before you reshape?",
         ),
     ),
-    "The steps of split, backwards: first exchange, then join the last two axes.",
+    (
+        "Do the steps of split backwards.",
+        "The last step of split exchanged two axes. Exchange them again: (b, q, h, d).",
+        "Now `reshape` joins the last two axes into one that is h·d wide.",
+    ),
     trains=True,
 )
 
@@ -133,8 +152,9 @@ MERGE = Exercise(
 
 def count(d_model: int, num_heads: int, head_dim: int) -> int:
     """Parameters of a multi-head layer, biases included."""
-    layer = MultiHeadAttention(d_model, num_heads, head_dim=head_dim)
-    return sum(parameter.numel() for parameter in layer.parameters())
+    width = num_heads * head_dim
+    three_inward = 3 * (d_model * width + width)
+    return three_inward + width * d_model + d_model
 
 
 def _four(m, w):
@@ -147,7 +167,7 @@ COUNT = Exercise(
     "num_heads and head_dim. So you know what a layer costs before you build it.",
     ("d_model", "num_heads", "head_dim"),
     count,
-    lambda generator: [(64, 3, 10), (12, 2, 5), (30, 7, 4)],
+    lambda generator: [(64, 3, 10), (12, 2, 5), (30, 7, 4), (5, 1, 1)],
     (
         Mistake(
             "biases forgotten",
@@ -158,7 +178,7 @@ COUNT = Exercise(
         Mistake(
             "the output projection forgotten",
             lambda m, h, d: 3 * (m * h * d + h * d),
-            "Queries, keys and values are there. Who brings the heads to d_model?",
+            "Queries, keys and values are there. What leads back to d_model?",
             "W_o goes from num_heads · head_dim to d_model, and has a bias.",
         ),
         Mistake(
@@ -180,9 +200,148 @@ COUNT = Exercise(
             "A bias is as long as the *output* of its layer.",
         ),
     ),
-    "Four nn.Linear: three from d_model to num_heads · head_dim, one back. Each holds "
-    "in · out + out numbers.",
+    (
+        "The layer holds four nn.Linear. How many numbers has one, with its bias?",
+        "in · out for the matrix, and out for the bias.",
+        "Three lead from d_model to num_heads · head_dim, the fourth leads back.",
+    ),
 )
 
 
-EXERCISES = (SPLIT, MERGE, COUNT)
+# --- layer -------------------------------------------------------------------------
+
+
+def multi_head(
+    x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, num_heads: int
+) -> Tensor:
+    """From "b t m" to "b t o", by several heads and no biases."""
+    queries = split(x @ w_q, num_heads)
+    keys = split(x @ w_k, num_heads)
+    values = split(x @ w_v, num_heads)
+    scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
+    context = scores.softmax(dim=-1) @ values
+    return merge(context) @ w_o
+
+
+def _sentences(generator):
+    """Sentences with four matrices: (m, h · d, h · e, o) and the number of heads."""
+
+    def made(shape, query_width, value_width, out_width, num_heads):
+        m = shape[-1]
+        widths = (m, query_width), (m, query_width), (m, value_width)
+        matrices = [normal(generator, *sizes) / 2 for sizes in widths]
+        back = normal(generator, value_width, out_width)
+        return [normal(generator, *shape), *matrices, back, num_heads]
+
+    free = made((2, 3, 10), 20, 10, 7, 5)
+    usual = made((1, 7, 6), 6, 6, 6, 2)
+    empty_word = made((2, 4, 6), 6, 6, 6, 3)
+    empty_word[0][1, 2] = 0.0
+    loud_word = made((1, 5, 6), 4, 6, 6, 2)
+    loud_word[0][0, 1] *= 60.0
+    return [tuple(case) for case in (free, usual, empty_word, loud_word)]
+
+
+def _variant(
+    cut=split, join=merge, scale=None, axis=-1
+) -> Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int], Tensor]:
+    """The layer with one part exchanged; scale: from (x, w_q, heads) to a divisor."""
+
+    def layer(x, w_q, w_k, w_v, w_o, num_heads):
+        queries, keys, values = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
+        divisor = queries.shape[-1] if scale is None else scale(x, w_q)
+        scores = queries @ keys.transpose(-2, -1) / divisor**0.5
+        return join(scores.softmax(dim=axis) @ values) @ w_o
+
+    return layer
+
+
+def _torn(x, num_heads):
+    return x.reshape(len(x), num_heads, x.shape[1], -1)
+
+
+def _glued(context):
+    return context.reshape(len(context), context.shape[2], -1)
+
+
+LAYER = Exercise(
+    "heads.layer",
+    "Gives the output “b t o” of a whole layer without biases: words x “b t m” look at "
+    "each other by w_q and w_k “m (h d)”, w_v “m (h e)”, w_o “(h e) o”. You will meet "
+    "it in every block.",
+    ("x", "w_q", "w_k", "w_v", "w_o", "num_heads"),
+    multi_head,
+    _sentences,
+    (
+        Mistake(
+            "scaled by the width of all heads together",
+            _variant(scale=lambda x, w_q: w_q.shape[1]),
+            "Everything is right but the scale. Over how many numbers does one dot "
+            "product sum?",
+            "Each head compares its own d columns, not all h · d.",
+        ),
+        Mistake(
+            "scaled by the width of the words",
+            _variant(scale=lambda x, w_q: x.shape[-1]),
+            "You divide by the root of the width of x. Nobody compares rows of x here.",
+            "The scale belongs to the queries: how wide are they within a head?",
+        ),
+        Mistake(
+            "not scaled",
+            _variant(scale=lambda x, w_q: 1),
+            "One division is missing between the scores and the softmax.",
+            "Look at the formula of section 2: what stands under the scores?",
+        ),
+        Mistake(
+            "the softmax runs over the queries",
+            _variant(axis=-2),
+            "Your weights add up to 1 along the wrong axis: the queries compete.",
+            "Scores are “b h q k”. Each query shares its weight among the keys.",
+        ),
+        Mistake(
+            "a single head",
+            lambda x, w_q, w_k, w_v, w_o, h: multi_head(x, w_q, w_k, w_v, w_o, 1),
+            "That is one wide head. Where does num_heads come in?",
+            "Cut queries, keys and values into heads before they meet.",
+        ),
+        Mistake(
+            "cut and joined without transposing",
+            _variant(cut=_torn, join=_glued),
+            "Your heads share out the *words*: see the bug of section 10.",
+            "Cut the last axis first, then bring the heads forward; and back again.",
+        ),
+        Mistake(
+            "joined without transposing",
+            _variant(join=_glued),
+            "The heads are right. In your rows, positions and heads are mixed up.",
+            "Before you join, heads and width must be neighbors: “b q h e”.",
+        ),
+        Mistake(
+            "a head takes every h-th column",
+            _variant(
+                cut=lambda x, h: rearrange(x, "b t (d h) -> b h t d", h=h),
+                join=lambda context: rearrange(context, "b h q d -> b q (d h)"),
+            ),
+            "Your heads are dealt out like cards. In “(h d)” the head runs slowly.",
+            "Head 0 owns the first d columns of w_q, head 1 the next d.",
+        ),
+        Mistake(
+            "the last product is missing",
+            lambda x, w_q, w_k, w_v, w_o, h: _variant()(
+                x, w_q, w_k, w_v, torch.eye(len(w_o), dtype=x.dtype), h
+            ),
+            "The contexts stand side by side, and nothing has combined them yet.",
+            "Which of the four matrices have you not used?",
+        ),
+    ),
+    (
+        "Three products, then cut into heads: write `split` and `merge` as above.",
+        "In each head: scores, divided by a root; softmax over the keys; times values.",
+        "The root is that of d, the width of one head: the last size of your queries.",
+        "Join the heads, then one more product.",
+    ),
+    trains=True,
+)
+
+
+EXERCISES = (SPLIT, MERGE, COUNT, LAYER)

@@ -1,8 +1,9 @@
 """Right answers of many styles to the exercises of notebook 02."""
 
 import torch
-from einops import rearrange
+from einops import einsum, rearrange
 from torch import nn
+from torch.nn import functional as F
 
 
 def split_by_reshape(x, num_heads):
@@ -44,6 +45,33 @@ def count_as_tensor(d_model, num_heads, head_dim):
     return torch.tensor(count_by_formula(d_model, num_heads, head_dim))
 
 
+def layer_by_reshape(x, w_q, w_k, w_v, w_o, num_heads):
+    queries, keys, values = (
+        split_by_reshape(x @ matrix, num_heads) for matrix in (w_q, w_k, w_v)
+    )
+    scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+    return merge_by_reshape(scores.softmax(dim=-1) @ values) @ w_o
+
+
+def layer_as_a_sum_of_heads(x, w_q, w_k, w_v, w_o, num_heads):
+    cut = [w.chunk(num_heads, dim=1) for w in (w_q, w_k, w_v)]
+    output = 0
+    for q, k, v, o in zip(*cut, w_o.chunk(num_heads, dim=0), strict=True):
+        scores = x @ q @ k.T @ x.transpose(1, 2) / q.shape[1] ** 0.5
+        output = output + scores.softmax(-1) @ x @ v @ o
+    return output
+
+
+def layer_by_einops(x, w_q, w_k, w_v, w_o, num_heads):
+    pattern = "b t (h d) -> b h t d"
+    queries, keys, values = (
+        rearrange(x @ matrix, pattern, h=num_heads) for matrix in (w_q, w_k, w_v)
+    )
+    context = F.scaled_dot_product_attention(queries, keys, values)
+    w_o = rearrange(w_o, "(h e) o -> h e o", h=num_heads)
+    return einsum(context, w_o, "b h q e, h e o -> b q o")
+
+
 RIGHT_ANSWERS = {
     "heads.split": [
         split_by_reshape,
@@ -59,6 +87,7 @@ RIGHT_ANSWERS = {
         lambda c: c.permute(0, 2, 1, 3).flatten(2),
     ],
     "heads.count": [count_by_formula, count_by_layers, count_as_tensor],
+    "heads.layer": [layer_by_reshape, layer_as_a_sum_of_heads, layer_by_einops],
 }
 
 DOUBLE_MISTAKES = {
@@ -73,5 +102,10 @@ DOUBLE_MISTAKES = {
     "heads.count": [
         lambda m, h, d: 3 * m * h * d,  # no biases, no output projection
         lambda m, h, d: 4 * m * d + 3 * d,
+    ],
+    "heads.layer": [
+        lambda x, q, k, v, o, h: layer_by_reshape(x, q, k, v, o, 1) / 2,
+        lambda x, q, k, v, o, h: layer_by_reshape(x, k, q, v, o, 1),
+        lambda x, q, k, v, o, h: (x @ q @ k.T @ x.mT).softmax(-2) @ x @ v @ o,
     ],
 }

@@ -55,7 +55,7 @@ def test_its_solutions_are_right_and_it_asks_for_each():
     space = {}
     for block in re.findall(r"```python\n(.*?)```", "\n".join(pages), re.S):
         exec(block, space)
-    for name in ("split", "merge", "count"):
+    for name in ("split", "merge", "count", "layer"):
         report = examine(BANK[f"heads.{name}"], space[f"my_{name}"])
         assert report.status == "right", report.text
         asked = f'check("heads.{name}", my_{name})'
