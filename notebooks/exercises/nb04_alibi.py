@@ -89,7 +89,12 @@ ALIBI = Exercise(
             "Keep the two apart: a key to the right costs what one to the left costs.",
         ),
     ),
-    "Three small steps: the rates “h”, the distances “q k”, and their product.",
+    (
+        "First the rates “h”: they fall by the same factor from head to head, down to "
+        "1/256.",
+        "Then the distances “q k”; the queries are the last of the key positions.",
+        "Their product “h q k” needs two new axes for the rates, and a sign.",
+    ),
     shared=alibi_bias,
 )
 

@@ -26,12 +26,23 @@ def step_on(row: Tensor, steps: int) -> Tensor:
     return torch.stack(moved, dim=-1).flatten()
 
 
+def _row(place, width):
+    """A row of the table, at any place, also between two positions."""
+    width = torch.arange(0, width, 2, dtype=torch.get_default_dtype()) / width
+    angles = place * 10_000.0**-width
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
+
+
 def _rows(generator):
-    cases = []
-    for width, steps in ((6, 5), (10, 3)):
-        place = int(torch.randint(20, 90, (), generator=generator))
-        cases.append((sinusoidal_positions(place + 1, width)[-1], steps))
-    return cases
+    near = int(torch.randint(20, 90, (), generator=generator))
+    far = int(torch.randint(300, 900, (), generator=generator))
+    return [
+        (_row(near, 6), 5),
+        (_row(near, 10), 3),
+        (_row(far, 8), 4),
+        (_row(12.5, 6), 2),
+        (_row(far, 2), 0),
+    ]
 
 
 def _back(row, steps):
@@ -44,6 +55,13 @@ def _fast(row, steps):
     sine, cosine = math.sin(steps), math.cos(steps)
     moved = [first * cosine + second * sine, second * cosine - first * sine]
     return torch.stack(moved, dim=-1).flatten()
+
+
+def _from_the_sine(row, steps):
+    sines, _ = row.unflatten(-1, (-1, 2)).unbind(-1)
+    speeds = 10_000 ** (-torch.arange(0, len(row), 2, dtype=row.dtype) / len(row))
+    angles = sines.clamp(-1, 1).asin() + steps * speeds
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
 
 
 def _by_halves(row, steps):
@@ -97,8 +115,19 @@ STEP = Exercise(
             "columns are hands.",
             "Every hand stays in its columns and turns there.",
         ),
+        Mistake(
+            "the angle from the sine alone",
+            _from_the_sine,
+            "Right for hands that stand in the upper half of the dial. Two angles have "
+            "the same sine.",
+            "You need no angle: the sum formulas take sine and cosine as they are.",
+        ),
     ),
-    "Section 4 has a matrix that moves every row by a number of steps.",
+    (
+        "A row is a line of pairs, (sine, cosine) of one hand after the other.",
+        "Each pair turns by `steps` times the speed of its hand.",
+        "Section 4 has a matrix that moves every row by a number of steps.",
+    ),
 )
 
 
@@ -139,6 +168,10 @@ def _other_way(x):
     return rotate(x, cos, -sin)
 
 
+def _keys_back(queries, keys, values):
+    return turn_rows(queries), _other_way(keys), values
+
+
 def _one_speed(x):
     cos, sin = (
         table[:, :1].expand(-1, x.shape[-1]) for table in rotary_table(x.shape[-2], 2)
@@ -151,6 +184,12 @@ def _from_one(x):
     return rotate(x, cos[1:], sin[1:])
 
 
+def _silent(keys):
+    """The same with a key of zeros."""
+    keys[0, 0, 2] = 0.0
+    return keys
+
+
 ROTARY = Exercise(
     "positions.rotary",
     "Gives queries, keys, values (“b h t d”, positions from 0) as rotary attention "
@@ -160,6 +199,12 @@ ROTARY = Exercise(
     lambda g: [
         (normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6)),
         (normal(g, 1, 4, 12, 8), normal(g, 1, 2, 12, 8), normal(g, 1, 2, 12, 8)),
+        (
+            200 * normal(g, 2, 1, 5, 4),
+            _silent(normal(g, 2, 1, 5, 4)),
+            normal(g, 2, 1, 5, 4),
+        ),
+        (normal(g, 1, 2, 1, 6), normal(g, 1, 2, 1, 6), normal(g, 1, 2, 1, 6)),
     ],
     (
         Mistake(
@@ -197,6 +242,13 @@ ROTARY = Exercise(
             "Counterclockwise, as in school. Which of the two products is subtracted?",
         ),
         Mistake(
+            "keys turned back",
+            _keys_back,
+            "Queries are right. With keys turned the other way, a score depends on the "
+            "*sum* of the two positions.",
+            "The dot product already takes the difference: turn both the same way.",
+        ),
+        Mistake(
             "one speed for all pairs",
             _both(_one_speed),
             "All pairs come round together after 6.3 positions: 0 and 6 look alike.",
@@ -222,7 +274,11 @@ ROTARY = Exercise(
             "Four products per pair, as in the matrix of section 4.",
         ),
     ),
-    "Write one function that turns a tensor. Then decide whom to hand to it.",
+    (
+        "Write one function that turns “b h t d” by the angles of its positions.",
+        "The angles need the length and the width of a head: the last two axes.",
+        "Then decide which of the three to hand to it: what meets in a dot product?",
+    ),
 )
 
 

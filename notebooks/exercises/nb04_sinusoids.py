@@ -103,6 +103,22 @@ SINUSOIDS = Exercise(
             "Look at the sign in the exponent.",
         ),
         Mistake(
+            "all hands have one speed",
+            lambda length, width: _table(length, 0 * _hands(width)),
+            "Every hand turns one radian per position. A whole-number division (//) in "
+            "the exponent gives 0 for all of them.",
+            "2i / m is a fraction between 0 and 1.",
+        ),
+        Mistake(
+            "a logarithm to base 10 under exp",
+            lambda length, width: _table(
+                length, 2 * _hands(width) / width / math.log(10)
+            ),
+            "Hand 0 is right, the others are too fast. What undoes exp is the natural "
+            "logarithm, not the one to base 10.",
+            "10,000 is exp(9.21), not exp(4).",
+        ),
+        Mistake(
             "the cosine comes first",
             lambda length, width: (
                 sinusoidal_positions(length, width).unflatten(-1, (-1, 2)).flip(-1)
@@ -117,7 +133,12 @@ SINUSOIDS = Exercise(
             "Before the first step no hand has turned.",
         ),
     ),
-    "First the speeds, one per hand. Then positions times speeds gives all angles.",
+    (
+        "First the speeds, one per hand.",
+        "Positions times speeds gives all angles, “t hands”.",
+        "Stack sines and cosines along a new last axis, so that they stand in pairs.",
+        "Then flatten the last two axes into columns.",
+    ),
     shared=sinusoidal_positions,
 )
 
@@ -181,7 +202,11 @@ HAND = Exercise(
             "How many steps is it from position 0?",
         ),
     ),
-    "Speed times position. What is 2i/m here, and what is 10,000 to that power?",
+    (
+        "An angle is speed times position.",
+        "What is 2i/m here?",
+        "What is 10,000 to that power? Its reciprocal is the speed.",
+    ),
     predicts=True,
 )
 

@@ -113,6 +113,36 @@ def alibi_cut(num_heads, query_length, key_length):
     return alibi_bias(num_heads, key_length, key_length)[:, -query_length:]
 
 
+def relative_by_loops(table, query_length, key_length):
+    rows = []
+    for q in range(key_length - query_length, key_length):
+        columns = [min(max(q - k, 0), table.shape[1] - 1) for k in range(key_length)]
+        rows.append(table[:, columns])
+    return torch.stack(rows, dim=1)
+
+
+def relative_by_gather(table, query_length, key_length):
+    positions = torch.arange(key_length)
+    back = (positions[-query_length:, None] - positions).clamp(min=0)
+    columns = torch.minimum(back, torch.tensor(table.shape[1] - 1))
+    found = table.gather(1, columns.flatten().expand(len(table), -1))
+    return found.view(len(table), query_length, key_length)
+
+
+def relative_by_one_hot(table, query_length, key_length):
+    positions = torch.arange(key_length)
+    back = positions[-query_length:, None] - positions
+    columns = back.clamp(0, table.shape[1] - 1)
+    chosen = torch.nn.functional.one_hot(columns, table.shape[1]).to(table.dtype)
+    return torch.einsum("hd,qkd->hqk", table, chosen)
+
+
+def relative_both_ways_from_0(table, query_length, key_length):
+    """Two mistakes: distances without a sign, and queries at the beginning."""
+    distance = (torch.arange(query_length)[:, None] - torch.arange(key_length)).abs()
+    return table[:, distance.clamp(max=table.shape[1] - 1)]
+
+
 def halves_from_one(length, d_model):
     table = sinusoidal_positions(length + 1, d_model)[1:]
     return torch.cat([table[:, 0::2], table[:, 1::2]], dim=-1)
@@ -147,6 +177,11 @@ RIGHT_ANSWERS = {
         lambda q, k, v: [turn_by_chunks(q), turn_by_chunks(k), v.clone()],
     ],
     "positions.alibi": [alibi_by_loops, alibi_by_einsum, alibi_cut],
+    "positions.relative": [
+        relative_by_loops,
+        relative_by_gather,
+        relative_by_one_hot,
+    ],
 }
 DOUBLE_MISTAKES = {
     "positions.sinusoids": [
@@ -162,4 +197,5 @@ DOUBLE_MISTAKES = {
         lambda h, q, k: -alibi_bias(h, k, k)[:, :q],
         lambda h, q, k: 2 ** (8 / h) * alibi_bias(h, k, k)[:, :q],
     ],
+    "positions.relative": [relative_both_ways_from_0],
 }

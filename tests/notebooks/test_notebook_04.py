@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from nb04_relative import relative_bias
 from nb04_rotary import rotary, step_on
 from nb04_sinusoids import hand_angle
 
@@ -83,6 +84,33 @@ def test_turning_is_the_packages_rotation(built):
     x = torch.randn(BATCH, HEADS, LENGTH, WIDTH)
     ours = built["turn"](x, built["rotary_angles"](LENGTH, WIDTH))
     torch.testing.assert_close(ours, rotate(x, *rotary_table(LENGTH, WIDTH)))
+
+
+def test_pairs_of_neighbors_are_those_of_halves_in_another_order(built):
+    x = torch.randn(BATCH, HEADS, LENGTH, WIDTH)
+    angles = built["rotary_angles"](LENGTH, WIDTH)
+    reorder = built["halves_from_neighbors"]
+    found = reorder(built["turn_neighbors"](x, angles))
+    torch.testing.assert_close(found, built["turn"](reorder(x), angles))
+
+
+def test_the_relative_bias_of_the_exercise_is_the_notebooks(built):
+    table = torch.randn(HEADS, WIDTH)
+    ours = built["relative_bias"](table, LENGTH, 2 * LENGTH)
+    torch.testing.assert_close(relative_bias(table, LENGTH, 2 * LENGTH), ours)
+    assert ours.shape == (HEADS, LENGTH, 2 * LENGTH)
+
+
+def test_clipped_scores_are_rotary_up_to_the_longest_distance_of_training(built):
+    queries, keys = torch.randn(2, BATCH, HEADS, 40, 8)
+    clipped = built["clipped_scores"](queries, keys)
+    angles = built["rotary_angles"](40, 8)
+    turned = built["turn"](queries, angles) @ built["turn"](keys, angles).mT
+    near = torch.ones(40, 40).tril(0).triu(-15).bool()
+    torch.testing.assert_close(clipped[..., near], (turned / 8**0.5)[..., near])
+    at_15 = built["turn"](queries, angles[15]) @ keys.mT
+    far = torch.ones(40, 40).tril(-16).bool()
+    torch.testing.assert_close(clipped[..., far], (at_15 / 8**0.5)[..., far])
 
 
 def test_the_price_of_distance_is_the_packages(built):
