@@ -658,11 +658,12 @@ def test_progress_is_told_by_notebook(capsys):
     capsys.readouterr()
     progress("01")
     assert capsys.readouterr().out == (
-        "= 01: 1 of 5 right\n"
+        "= 01: 1 of 6 right\n"
         "    01  ○ attention.scores\n"
         "        ✓ attention.weights\n"
         "        ✗ attention.context\n"
         "        ○ attention.cosine\n"
+        "        ○ attention.gradient\n"
         "        ○ attention.look_up\n"
     )
     progress()
@@ -676,7 +677,7 @@ def test_progress_is_told_by_notebook(capsys):
         progress("130")
     for same in (1, "1", "01_attention"):
         progress(same)
-        assert capsys.readouterr().out.startswith("= 01: 1 of 5 right")
+        assert capsys.readouterr().out.startswith("= 01: 1 of 6 right")
 
 
 @pytest.mark.parametrize("number", BANKS)
@@ -713,7 +714,7 @@ def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_p
     for content in ("", "[]", '{"attention.weights": "yes", "unknown": true}'):
         (tmp_path / "progress.json").write_text(content)
         progress("01")
-        assert "01: 0 of 5 right" in capsys.readouterr().out
+        assert "01: 0 of 6 right" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", BANK)

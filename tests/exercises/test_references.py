@@ -11,7 +11,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from nb01_attention import context, scores_of_pairs, shares
-from nb02_heads import merge, split
+from nb01_gradient import through_softmax
+from nb02_heads import count as count_parameters
+from nb02_heads import merge, multi_head, split
 from nb03_using_masks import shift
 from nb07_cross_attention import cross_attention
 from nb08_beam import beam_step, choice
@@ -40,12 +42,33 @@ def test_scores_shares_and_context_are_attention():
     torch.testing.assert_close(found, attend(queries, keys, values))
 
 
+def test_the_gradient_of_a_softmax_row_is_that_of_autograd():
+    scores = torch.randn(2, 3, 5, requires_grad=True)
+    gradients = torch.randn(2, 3, 5)
+    weights = scores.softmax(dim=-1)
+    (wanted,) = torch.autograd.grad(weights, scores, gradients)
+    torch.testing.assert_close(through_softmax(weights.detach(), gradients), wanted)
+
+
 def test_split_and_merge_are_those_of_the_layer():
     layer = MultiHeadAttention(12, 3)
     x = torch.randn(2, 5, 12)
     parts = layer.to_queries(x), layer.to_keys(x), layer.to_values(x)
     found = merge(attend(*(split(part, 3) for part in parts)))
     torch.testing.assert_close(layer.to_output(found), layer(x))
+
+
+def test_the_layer_from_four_matrices_is_that_of_the_course():
+    layer = MultiHeadAttention(12, 3, head_dim=5, bias=False)
+    x = torch.randn(2, 7, 12)
+    parts = layer.to_queries, layer.to_keys, layer.to_values, layer.to_output
+    found = multi_head(x, *(part.weight.T for part in parts), num_heads=3)
+    torch.testing.assert_close(found, layer(x))
+
+
+def test_the_formula_counts_the_parameters_of_the_layer():
+    layer = MultiHeadAttention(12, 3, head_dim=5)
+    assert count_parameters(12, 3, 5) == sum(p.numel() for p in layer.parameters())
 
 
 def test_heads_from_one_product_are_those_of_three():
