@@ -606,7 +606,7 @@ def test_a_changed_figure_is_written_beside_the_old_one(outcome):
     cell = list(PLANTED).index("figure") + 4
     assert path.name == f"90_planted_90-{cell:03d}_figure_1.png"
     wide, high = Image.open(path).size
-    assert (wide, high) == (3 * 400 + 2 * 4, 300)
+    assert (wide, high) == (3 * 800 + 2 * 4, 600)
     old, new, difference = np.split(
         np.asarray(Image.open(path))[:, : 3 * 400], 3, axis=1
     )
