@@ -126,7 +126,7 @@ def training(folder: Path | None, threads: int, quick: bool) -> None:
     same = [
         row_of(said(trained(way, 0.002, 16, brief, **place)))
         for way in WAYS
-        if way in ways or way == "course_float32"
+        if way in ways or way not in RATES
     ]
     table("Speed at equal settings", HEADINGS, same)
 

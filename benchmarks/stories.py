@@ -41,13 +41,22 @@ class Stories:
             "report": told[1::2][:HELD_OUT],
         }
 
-    def batches(self, batch_size: int) -> RowBatches:
-        """step -> (inputs, labels): whole stories, each from its beginning."""
-        return self._batches(self.rows, batch_size)
+    def batches(self, batch_size: int, multiple: int = 1) -> RowBatches:
+        """step -> (inputs, labels): whole stories, each from its beginning.
 
-    def _batches(self, rows: list[list[int]], batch_size: int) -> RowBatches:
+        The length of a batch is that of its longest story, rounded up to a multiple.
+        """
+        return self._batches(self.rows, batch_size, multiple)
+
+    def _batches(
+        self, rows: list[list[int]], batch_size: int, multiple: int = 1
+    ) -> RowBatches:
         return padded_batches(
-            rows, batch_size=batch_size, max_length=CONTEXT, special=self.tokenizer
+            rows,
+            batch_size=batch_size,
+            max_length=CONTEXT,
+            multiple=multiple,
+            special=self.tokenizer,
         )
 
     @torch.no_grad()

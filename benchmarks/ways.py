@@ -20,6 +20,7 @@ from course_utils.training.loop import train
 
 SIZE = {"width": 256, "heads": 4, "layers": 2}
 D_FF = 688
+MULTIPLE = 16  # the course rounds the lengths of its batches up to one of these
 Score = Callable[[Tensor], Tensor]
 
 
@@ -48,9 +49,10 @@ def course(
         warmup_steps=math.ceil(steps / 20),
         schedule="linear",
         optimizer="muon",
+        momentum=0.9,
         precision=precision,
     )
-    train(model, stories.batches(batch_size), config)
+    train(model, stories.batches(batch_size, MULTIPLE), config)
     return model
 
 
@@ -82,6 +84,17 @@ def transformers_bfloat16(
     model = llama(stories)
     score = logits_of(model)
     return plain_loop(model, score, stories, rate, batch_size, steps, bfloat16=True)
+
+
+def transformers_rounded(
+    stories: Stories, rate: float, batch_size: int, steps: int
+) -> Score:
+    """The same, with the rounded lengths of the course."""
+    model = llama(stories)
+    score = logits_of(model)
+    return plain_loop(
+        model, score, stories, rate, batch_size, steps, bfloat16=True, multiple=MULTIPLE
+    )
 
 
 def trainer(stories: Stories, rate: float, batch_size: int, steps: int) -> Score:
@@ -172,6 +185,7 @@ def plain_loop(
     batch_size: int,
     steps: int,
     bfloat16: bool,
+    multiple: int = 1,
 ) -> Score:
     """AdamW, a warm-up and half a cosine down to a tenth, as nanoGPT has it."""
     matrices = [weight for weight in model.parameters() if weight.ndim >= 2]
@@ -188,7 +202,7 @@ def plain_loop(
         return 0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2
 
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-    batches = stories.batches(batch_size)
+    batches = stories.batches(batch_size, multiple)
     model.train()
     for step in range(steps):
         inputs, labels = batches(step)
@@ -212,6 +226,7 @@ WAYS = {
         gpt2,
         transformers_float32,
         transformers_bfloat16,
+        transformers_rounded,
         trainer,
     )
 }

@@ -162,6 +162,7 @@ class TrainConfig:
     precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
     seed: int = 0
     optimizer: Literal["adamw", "muon"] = "adamw"
+    momentum: float = 0.95  # of Muon: how much of a gradient's past a step remembers
     checkpoint_every: int = 0  # 0: never
 
     def __post_init__(self):
@@ -178,4 +179,4 @@ class TrainConfig:
         shapes.check_range(0, math.inf, weight_decay=self.weight_decay)
         if not self.clip_norm > 0:
             raise ValueError(f"clip_norm must be > 0, got {self.clip_norm}")
-        shapes.check_rate(label_smoothing=self.label_smoothing)
+        shapes.check_rate(label_smoothing=self.label_smoothing, momentum=self.momentum)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from course_utils.shapes import (
     IGNORED,
@@ -21,6 +22,8 @@ from course_utils.shapes import (
     shown,
     values_are_at_hand,
 )
+
+PIECE = 256  # positions whose logits are worked on together; they fit into a cache
 
 Batch = Sequence[Tensor]
 Loss = Callable[[nn.Module, Batch, float], Tensor]
@@ -45,13 +48,56 @@ def label_loss(
     check_rate(label_smoothing=label_smoothing)
     if values_are_at_hand(labels):
         _check_labels(labels, logits.shape[2])
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    logits = rearrange(logits, "b t v -> (b t) v")
+    labels = rearrange(labels, "b t -> (b t)")
+    if _is_faster_in_pieces(logits):
+        return _LossInPieces.apply(logits, labels, label_smoothing)
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(
-        rearrange(logits, "b t v -> (b t) v"),
-        rearrange(labels, "b t -> (b t)"),
-        ignore_index=IGNORED,
-        label_smoothing=label_smoothing,
+        wide, labels, ignore_index=IGNORED, label_smoothing=label_smoothing
     )
+
+
+def _is_faster_in_pieces(logits: Tensor) -> bool:
+    """On a CPU the float32 copies of all logits cost more than the arithmetic."""
+    trained = logits.requires_grad and torch.is_grad_enabled()
+    return trained and logits.device.type == "cpu" and logits.dtype == torch.bfloat16
+
+
+class _LossInPieces(torch.autograd.Function):
+    """The mean cross-entropy of bfloat16 logits, found together with its gradient.
+
+    Only one piece at a time stands in float32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx, logits: Tensor, labels: Tensor, label_smoothing: float
+    ) -> Float[Tensor, ""]:
+        counted = (labels != IGNORED).sum()
+        loss = torch.zeros((), dtype=torch.float32)
+        gradient = torch.empty_like(logits)
+        for start in range(0, len(logits), PIECE):
+            piece = slice(start, start + PIECE)
+            with torch.enable_grad():
+                wide = logits[piece].detach().float().requires_grad_()
+                part = F.cross_entropy(
+                    wide,
+                    labels[piece],
+                    ignore_index=IGNORED,
+                    label_smoothing=label_smoothing,
+                    reduction="sum",
+                )
+            loss += part.detach()
+            gradient[piece] = torch.autograd.grad(part, wide)[0] / counted
+        ctx.save_for_backward(gradient)
+        return loss / counted
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, outer: Float[Tensor, ""]) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient * outer, None, None
 
 
 def _check_labels(labels: Tensor, vocab_size: int) -> None:

@@ -108,7 +108,9 @@ def build_optimizers(
         optimizers.append(AdamW(adamw, lr=config.learning_rate, betas=(0.9, 0.95)))
     if muon and groups["hidden"]:
         dtype = torch.bfloat16 if precision == "bfloat16" else None
-        optimizers.append(Muon(groups["hidden"], config.weight_decay, dtype=dtype))
+        optimizers.append(
+            Muon(groups["hidden"], config.weight_decay, config.momentum, dtype)
+        )
     return optimizers
 
 
@@ -197,11 +199,15 @@ def orthogonalize(
     """
     check_tensor("matrix", matrix, ("...", "rows", "columns"))
     check_positive(steps=steps)
+    # A step makes x into a x + (b square + c square²) x, with square = x xᵀ.
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = matrix.shape[-2] > matrix.shape[-1]
-    x = matrix.mT if tall else matrix
+    wide = matrix.mT if tall else matrix
+    x = wide.reshape(-1, *wide.shape[-2:])
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for _ in range(steps):
         square = x @ x.mT
-        x = a * x + (b * square + c * square @ square) @ x
+        factor = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        x = torch.baddbmm(x, factor, x, beta=a)
+    x = x.reshape(wide.shape)
     return x.mT if tall else x

@@ -306,6 +306,23 @@ def test_rows_of_a_batch_have_similar_lengths():
     assert widths != sorted(widths)  # and yet short ones do not come first
 
 
+def test_a_batch_is_rounded_up_to_a_multiple_but_not_beyond_the_model():
+    texts = [[5] * length for length in (3, 7, 8, 14)]
+    arguments = {"batch_size": 1, "special": SPECIAL, "max_length": 17}
+    plain = padded_batches(texts, **arguments)
+    assert [inputs.shape[1] for inputs, _ in plain] == [4, 8, 9, 15]
+    rounded = padded_batches(texts, **arguments, multiple=8)
+    assert [inputs.shape[1] for inputs, _ in rounded] == [8, 8, 16, 16]
+    rounded = padded_batches(texts, **arguments, multiple=10)
+    assert [inputs.shape[1] for inputs, _ in rounded] == [10, 10, 10, 17]
+    for (inputs, labels), (more, answers) in zip(plain, rounded, strict=True):
+        length = inputs.shape[1]
+        assert torch.equal(more[:, :length], inputs)
+        assert torch.equal(answers[:, :length], labels)
+        assert (more[:, length:] == SPECIAL.pad_id).all()
+        assert (answers[:, length:] == IGNORED).all()
+
+
 def test_the_loss_leaves_padding_out():
     inputs, labels = padded()(0)
     assert (labels == IGNORED).any()

@@ -39,7 +39,12 @@ from course_utils.training.checkpoints import (
 )
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import History, train
-from course_utils.training.losses import label_loss, next_token_loss, translation_loss
+from course_utils.training.losses import (
+    PIECE,
+    label_loss,
+    next_token_loss,
+    translation_loss,
+)
 from course_utils.training.machine import find_device, find_precision, is_watched
 from course_utils.training.optimizers import (
     Muon,
@@ -297,6 +302,12 @@ def test_muon_moves_each_matrix_as_if_it_were_alone():
     assert torch.equal(together[2], start[2]) and not torch.equal(together[0], start[0])
 
 
+def test_muon_has_the_momentum_of_the_config():
+    config = TrainConfig(steps=1, optimizer="muon", momentum=0.3)
+    *_, muon = build_optimizers(nn.Linear(4, 5), config)
+    assert muon.param_groups[0]["momentum"] == 0.3
+
+
 def test_muon_equals_the_one_of_torch_up_to_its_bfloat16():
     torch.manual_seed(0)
     ours, theirs = (nn.Parameter(torch.ones(23, 31)) for _ in range(2))
@@ -475,6 +486,25 @@ def test_label_smoothing_is_the_mixture_with_the_uniform_distribution():
     uniform = -logits.log_softmax(-1).mean()
     expected = 0.9 * plain + 0.1 * uniform
     torch.testing.assert_close(label_loss(logits, labels, 0.1), expected)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_found_in_pieces_is_that_of_all_logits_at_once(smoothing):
+    torch.manual_seed(0)
+    logits = torch.randn(3, 2 * PIECE // 3 + 50, 37).bfloat16()  # the last is shorter
+    labels = torch.randint(37, logits.shape[:2])
+    labels[:, -60:] = IGNORED
+    losses, gradients = [], []
+    for dtype in (torch.bfloat16, torch.float32):
+        own = logits.to(dtype, copy=True).requires_grad_()
+        loss = label_loss(own, labels, smoothing)
+        (3 * loss).backward()
+        losses.append(loss.detach())
+        gradients.append(own.grad)
+    torch.testing.assert_close(*losses)
+    assert gradients[0].dtype == torch.bfloat16
+    torch.testing.assert_close(gradients[0].float(), gradients[1], rtol=0.01, atol=1e-9)
+    assert (gradients[0][:, -60:] == 0).all()
 
 
 def test_a_loss_of_bfloat16_logits_is_computed_in_float32():

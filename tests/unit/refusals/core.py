@@ -156,6 +156,7 @@ CALLS = {
     "TrainConfig(steps=5, weight_decay=-0.1)": "ValueError weight_decay [0, -0.1",
     "TrainConfig(steps=5, clip_norm=0.0)": "ValueError clip_norm > 0",
     "TrainConfig(steps=5, clip_norm=math.nan)": "ValueError clip_norm nan",
+    "TrainConfig(steps=5, momentum=1.0)": "ValueError momentum [0, 1)",
     "TrainConfig(steps=5, label_smoothing=1.0)": "ValueError label_smoothing [0, 1)",
     "TrainConfig(steps=5, seed=-1)": "ValueError seed >= 0 -1",
     "TrainConfig(steps=5, checkpoint_every=-1)": "ValueError checkpoint_every >= 0",

@@ -185,6 +185,9 @@ CALLS = {
     "ba.padded_batches(ids, batch_size=1, special=sp, max_length=4)": (
         "ValueError rows[2] 5 max_length=4"
     ),
+    "ba.padded_batches(ids, batch_size=1, special=sp, multiple=0)": (
+        "ValueError multiple >= 1 0"
+    ),
     "ba.padded_batches(ids, batch_size=1, special=sp, max_length=0)": (
         "ValueError max_length >= 1 0"
     ),
