@@ -1,4 +1,4 @@
-"""Exercises of notebook 03: what masks are for. Weights, labels, new words.
+"""Exercises of notebook 03: what masks are for. Weights, labels, new words, others.
 
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
@@ -185,4 +185,64 @@ CACHED = Exercise(
 )
 
 
-EXERCISES = (WEIGHTS, SHIFT, CACHED)
+def _of_others(generator):
+    """Masks as nn.MultiheadAttention takes them: of booleans, and of numbers."""
+    hidden = ~causal_mask(5)
+    numbers = torch.zeros(4, 4).masked_fill(~causal_mask(4), -torch.inf)
+    price = -torch.rand(3, 3, generator=generator) - 0.5
+    price[0, 2] = -torch.inf
+    loud = torch.tensor([[-1e4, 0.0, 30.0], [-torch.inf, -2.0, 0.0]])
+    return [(hidden,), (numbers,), (price,), (loud,)]
+
+
+def convert(theirs: Tensor) -> Tensor:
+    """True where a mask of nn.MultiheadAttention lets a word look."""
+    if theirs.dtype == torch.bool:
+        return ~theirs
+    return theirs > -torch.inf
+
+
+CONVERT = Exercise(
+    "masks.convert",
+    "Gives our mask, True = may look, for one of nn.MultiheadAttention: of booleans or "
+    "of numbers that are added to the scores. Then layers of both kinds work together.",
+    ("theirs",),
+    convert,
+    _of_others,
+    (
+        Mistake(
+            "booleans are left as they are",
+            lambda m: m if m.dtype == torch.bool else m > -torch.inf,
+            "The numbers are right. In a mask of booleans, True means hidden there.",
+            "Turn a table of booleans around with ~.",
+        ),
+        Mistake(
+            "numbers are turned around",
+            lambda m: ~m if m.dtype == torch.bool else m == -torch.inf,
+            "The booleans are right. Of the numbers you open just what is hidden.",
+            "What stays of a score when minus infinity is added to it?",
+        ),
+        Mistake(
+            "a price hides",
+            lambda m: ~m if m.dtype == torch.bool else m == 0,
+            "A finite number makes a weight smaller, or larger, but hides nothing.",
+            "Only one number makes a weight exactly 0 whatever the score is.",
+        ),
+        Mistake(
+            "only what is not negative is open",
+            lambda m: ~m if m.dtype == torch.bool else m >= 0,
+            "A negative number is a price. It hides only if it is minus infinity.",
+            "Which is the one number that no score can make up for?",
+        ),
+        Mistake(
+            "every number but 0 counts as True",
+            lambda m: m.bool(),
+            "You took the booleans as they are, and every number but 0 for True.",
+            "Two cases: theirs.dtype tells which of them you have.",
+        ),
+    ),
+    "Two cases, by theirs.dtype. In each: which entries hide a word?",
+)
+
+
+EXERCISES = (WEIGHTS, SHIFT, CACHED, CONVERT)

@@ -193,7 +193,7 @@ def _silent(keys):
 ROTARY = Exercise(
     "positions.rotary",
     "Gives queries, keys, values (“b h t d”, positions from 0) as rotary attention "
-    "wants them, pairs (i, i + d/2): then a score knows the distance and nothing else.",
+    "wants them, pairs (i, i + d/2): so places enter a score only by their distance.",
     ("queries", "keys", "values"),
     rotary,
     lambda g: [

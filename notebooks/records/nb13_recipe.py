@@ -32,6 +32,7 @@ CHANGES = {  # each differs from the usual training in one thing
     "no decay": {"schedule": "constant"},
     "no warm-up": {"warmup_steps": 0},
     "no clipping": {"clip_norm": math.inf},
+    "momentum 0.9": {"momentum": 0.9},
     "bfloat16": {"precision": "bfloat16"},
     "8 heads": {"heads": 8},
     "2 heads": {"heads": 2},

@@ -64,6 +64,25 @@ def window_by_difference(length, width):
     return past ^ past.tril(-width)
 
 
+def convert_by_hidden(theirs):
+    hidden = theirs if theirs.dtype == torch.bool else theirs == -torch.inf
+    return hidden.logical_not()
+
+
+def convert_by_loops(theirs):
+    def is_open(entry):
+        return not entry if isinstance(entry, bool) else entry > float("-inf")
+
+    return torch.tensor([[is_open(entry) for entry in row] for row in theirs.tolist()])
+
+
+def convert_by_powers(theirs):
+    """What is added to a score multiplies its power; 0 of it is left where hidden."""
+    if theirs.dtype == torch.bool:
+        return theirs.logical_not()
+    return theirs.double().clamp(max=0).exp().ne(0) | theirs.isfinite()
+
+
 TWO_NEW = torch.ones(2, 7, dtype=torch.bool)
 TWO_NEW[0, 6] = False
 RIGHT_ANSWERS = {
@@ -100,6 +119,12 @@ RIGHT_ANSWERS = {
         lambda ids: ids.unfold(1, ids.shape[1] - 1, 1).unbind(1),
         lambda ids: (F.pad(ids, (0, -1)), F.pad(ids, (-1, 0))),
     ],
+    "masks.convert": [
+        convert_by_hidden,
+        convert_by_loops,
+        convert_by_powers,
+        lambda m: m == 0 if m.dtype == torch.bool else ~m.isinf(),
+    ],
     "masks.two_new": [TWO_NEW, causal_mask(2, 7), causal_mask(7)[-2:]],
 }
 DOUBLE_MISTAKES = {
@@ -120,6 +145,10 @@ DOUBLE_MISTAKES = {
     "masks.weights": [
         lambda s, mask: s.masked_fill(mask, float("-inf")).softmax(dim=-1),
         lambda s, mask: (s * ~mask).softmax(dim=-1),
+    ],
+    "masks.convert": [
+        lambda m: m,
+        lambda m: m if m.dtype == torch.bool else m == -torch.inf,
     ],
     "masks.shift": [
         lambda ids: (ids[:, 2:], ids[:, :-2]),

@@ -14,7 +14,7 @@ from nb01_attention import context, scores_of_pairs, shares
 from nb01_gradient import through_softmax
 from nb02_heads import count as count_parameters
 from nb02_heads import merge, multi_head, split
-from nb03_using_masks import shift
+from nb03_using_masks import convert, shift
 from nb07_cross_attention import cross_attention
 from nb08_beam import beam_step, choice
 from nb09_senses import pick, pool
@@ -89,6 +89,16 @@ def test_shifted_ids_are_those_of_the_batches():
         shift(torch.tensor(whole)), batches.rows([0, 1]), strict=True
     ):
         assert torch.equal(found, wanted)
+
+
+def test_a_converted_mask_hides_what_the_layer_of_torch_hides():
+    layer = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.randn(1, 5, 8)
+    hidden = torch.ones(5, 5).triu(1).bool()
+    prices = -torch.rand(5, 5).masked_fill(hidden, torch.inf)
+    for theirs in (hidden, prices):
+        _, weights = layer(x, x, x, attn_mask=theirs)
+        assert torch.equal(convert(theirs), weights[0] > 0)
 
 
 def test_looking_across_is_the_layer_without_its_last_projection():
