@@ -103,7 +103,7 @@ def test_the_relative_bias_of_the_exercise_is_the_notebooks(built):
 
 def test_clipped_scores_are_rotary_up_to_the_longest_distance_of_training(built):
     queries, keys = torch.randn(2, BATCH, HEADS, 40, 8)
-    clipped = built["clipped_scores"](queries, keys)
+    clipped = built["clipped_scores"]([0, 1, 2, 3], queries, keys)
     angles = built["rotary_angles"](40, 8)
     turned = built["turn"](queries, angles) @ built["turn"](keys, angles).mT
     near = torch.ones(40, 40).tril(0).triu(-15).bool()
@@ -111,6 +111,18 @@ def test_clipped_scores_are_rotary_up_to_the_longest_distance_of_training(built)
     at_15 = built["turn"](queries, angles[15]) @ keys.mT
     far = torch.ones(40, 40).tril(-16).bool()
     torch.testing.assert_close(clipped[..., far], (at_15 / 8**0.5)[..., far])
+
+
+def test_hands_that_are_not_clipped_turn_as_far_as_ever(built):
+    queries, keys = torch.randn(2, BATCH, HEADS, 40, 8)
+    angles = built["rotary_angles"](40, 8)
+    turned = built["turn"](queries, angles) @ built["turn"](keys, angles).mT
+    past = torch.ones(40, 40).tril(0).bool()
+    free = built["clipped_scores"]([], queries, keys)
+    torch.testing.assert_close(free[..., past], (turned / 8**0.5)[..., past])
+    queries[..., [1, 5]] = 0.0  # nothing on hand 1, so that holding it does nothing
+    held, free = (built["clipped_scores"](hands, queries, keys) for hands in ([1], []))
+    torch.testing.assert_close(held, free)
 
 
 def test_the_price_of_distance_is_the_packages(built):
