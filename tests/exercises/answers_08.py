@@ -52,6 +52,35 @@ def brevity_by_cases(lengths, reference_lengths):
     return 1.0 if c >= r else math.e ** (1 - r / c)
 
 
+def clipped_by_loop(output, references, n):
+    runs = [tuple(output[i : i + n]) for i in range(max(0, len(output) - n + 1))]
+    hits = 0
+    for run in set(runs):
+        most = 0
+        for words in references:
+            there = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+            most = max(most, there.count(run))
+        hits += min(runs.count(run), most)
+    return hits, len(runs)
+
+
+def clipped_by_crossing_out(output, references, n):
+    def runs(words):
+        return list(zip(*[words[i:] for i in range(n)], strict=False))
+
+    left = {}
+    for words in references:
+        there = runs(words)
+        for run in there:
+            left[run] = max(left.get(run, 0), there.count(run))
+    hits = 0
+    for run in runs(output):
+        if left.get(run, 0) > 0:
+            left[run] -= 1
+            hits += 1
+    return [hits, len(runs(output))]
+
+
 RIGHT_ANSWERS = {
     "translation.beam": [
         beam_by_sorting,
@@ -65,6 +94,7 @@ RIGHT_ANSWERS = {
         lambda c, r: math.exp(min(0, 1 - sum(r) / sum(c))),
         lambda c, r: torch.tensor(1 - sum(r) / sum(c)).exp().clamp(max=1),
     ],
+    "translation.bleu_clipped": [clipped_by_loop, clipped_by_crossing_out],
 }
 
 
@@ -83,5 +113,9 @@ DOUBLE_MISTAKES = {
     "translation.bleu_brevity": [
         lambda c, r: math.exp(1 - sum(c) / sum(r)),
         lambda c, r: sum(a / b for a, b in zip(c, r, strict=True)) / len(c),
+    ],
+    "translation.bleu_clipped": [
+        lambda output, references, n: (len(set(output)), len(output) + 1),
+        lambda output, references, n: (len(output) - n, len(references[-1])),
     ],
 }

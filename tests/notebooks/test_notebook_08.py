@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from nb08_brevity import brevity
+from nb08_clipped import clipped
 from sacrebleu import corpus_bleu
 
 from tests.support.notebook_code import code_cells
@@ -11,7 +12,7 @@ from tests.support.notebook_code import code_cells
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "08_translator.ipynb"
 
 
-STUBS = ["step", "choice", "brevity"]
+STUBS = ["step", "choice", "brevity", "clipped"]
 
 
 @pytest.mark.parametrize("stub", STUBS)
@@ -31,3 +32,13 @@ def test_the_price_of_brevity_is_sacrebleus():
             [len(text.split()) for text in side[some]] for side in (outputs, references)
         ]
         assert abs(brevity(*lengths) - wanted) < 1e-12
+
+
+def test_the_clipped_runs_are_sacrebleus():
+    output = "the cat and the cat sat on the mat"
+    references = ["the cat sat on a mat", "and the cat lay on the mat"]
+    wanted = corpus_bleu([output], [[text] for text in references], tokenize="none")
+    for n in (1, 2, 3, 4):
+        words = [text.split() for text in references]
+        hits, total = clipped(output.split(), words, n)
+        assert (hits, total) == (wanted.counts[n - 1], wanted.totals[n - 1])

@@ -1,0 +1,157 @@
+"""An exercise of notebook 08: the runs of words that BLEU counts.
+
+Knows one definition. Knows nothing of how an answer is run or shown.
+"""
+
+from collections import Counter
+
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def runs(words: list[str], n: int) -> Counter:
+    """How often each run of n words occurs."""
+    return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+def clipped(output: list[str], references: list[list[str]], n: int) -> tuple[int, int]:
+    """Hits and all n-grams of an output (Papineni et al. 2002, section 2.1)."""
+
+    def count_runs(words):
+        return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= count_runs(reference)  # the larger count of each run
+    found = count_runs(output)
+    return (found & allowed).total(), found.total()
+
+
+def _unclipped(output, references, n):
+    known = {run for reference in references for run in runs(reference, n)}
+    found = runs(output, n)
+    hits = sum(count for run, count in found.items() if run in known)
+    return hits, found.total()
+
+
+def _each_once(output, references, n):
+    known = {run for reference in references for run in runs(reference, n)}
+    found = set(runs(output, n))
+    return len(found & known), len(found)
+
+
+def _added_up(output, references, n):
+    allowed = Counter()
+    for reference in references:
+        allowed += runs(reference, n)
+    found = runs(output, n)
+    return (found & allowed).total(), found.total()
+
+
+def _of_the_reference(output, references, n):
+    hits, _ = clipped(output, references, n)
+    return hits, max(runs(reference, n).total() for reference in references)
+
+
+def _one_long_reference(output, references, n):
+    joined = [word for reference in references for word in reference]
+    return clipped(output, [joined], n)
+
+
+def _all_words(output, references, n):
+    return clipped(output, references, n)[0], len(output)
+
+
+def _set_of_hits(output, references, n):
+    hits, _ = _each_once(output, references, n)
+    return hits, runs(output, n).total()
+
+
+CLIPPED = Exercise(
+    "translation.bleu_clipped",
+    "Gives (hits, all): of the runs of n words in an output, how many a reference holds, "
+    "and how many there are. A run counts at most as often as in the reference that "
+    "holds it most often. So saying one right word seven times does not pay.",
+    ("output", "references", "n"),
+    clipped,
+    lambda generator: [
+        ("the the the the cat".split(), ["the cat on the mat".split()], 1),
+        (
+            "the cat sat and the cat ran".split(),
+            ["the cat sat".split(), "a cat ran and the cat sat".split()],
+            2,
+        ),
+        (
+            "the dog the dog the dog".split(),
+            ["the dog saw the dog".split(), "the dog".split()],
+            2,
+        ),
+        (
+            "a b a b a b a".split(),
+            ["a b a".split(), "b a b a".split(), "a b".split()],
+            3,
+        ),
+        ("one two".split(), ["one two three four".split()], 3),
+        ("one two three".split(), ["three two one".split()], 3),
+    ],
+    (
+        Mistake(
+            "never clipped",
+            _unclipped,
+            "A run that a reference holds once counts every time you meet it.",
+            "How often does the reference hold it?",
+        ),
+        Mistake(
+            "each run once",
+            _each_once,
+            "A run that stands twice in both counts once in your version.",
+            "A set forgets how often.",
+        ),
+        Mistake(
+            "hits as a set",
+            _set_of_hits,
+            "Your hits count each run once, your total counts all.",
+            "A set forgets how often.",
+        ),
+        Mistake(
+            "the counts of all references added",
+            _added_up,
+            "Two references that hold a run once allow it twice in your version.",
+            "Which one of the references holds it most often?",
+        ),
+        Mistake(
+            "the first reference only",
+            lambda output, references, n: clipped(output, references[:1], n),
+            "What only another reference holds is no hit in your version.",
+            "A run may come from any of the references.",
+        ),
+        Mistake(
+            "references laid end to end",
+            _one_long_reference,
+            "Runs across the border of two references count as well.",
+            "Count the runs of each reference for itself.",
+        ),
+        Mistake(
+            "single words for every n",
+            lambda output, references, n: clipped(output, references, 1),
+            "Your counts do not depend on n.",
+            "A run has n words that stand next to each other.",
+        ),
+        Mistake(
+            "the reference's total",
+            _of_the_reference,
+            "You divide by what the reference holds: that is recall.",
+            "A precision counts the output's own runs.",
+        ),
+        Mistake(
+            "words in place of runs",
+            _all_words,
+            "Five words hold five runs of one word, but only four of two.",
+            "Where does the last run of n words begin?",
+        ),
+    ),
+    "Count the output's runs and each reference's; a Counter can take the larger (`|`) "
+    "and the smaller (`&`) of two counts.",
+)
+
+
+EXERCISES = (CLIPPED,)
