@@ -89,6 +89,16 @@ def _half_a_road(x, norm1, attention, norm2, feedforward, dropout):
     return dropout(feedforward(norm2(x)))
 
 
+def _first_dropout_only(x, norm1, attention, norm2, feedforward, dropout):
+    x = x + dropout(attention(norm1(x)))
+    return x + feedforward(norm2(x))
+
+
+def _second_dropout_only(x, norm1, attention, norm2, feedforward, dropout):
+    x = x + attention(norm1(x))
+    return x + dropout(feedforward(norm2(x)))
+
+
 BLOCK = Exercise(
     "blocks.block",
     "Gives “b t m”: a pre-norm block, put together from its parts, which are all "
@@ -143,6 +153,18 @@ BLOCK = Exercise(
             ),
             "One of your arguments is unused.",
             "Just before each plus, on the branch.",
+        ),
+        Mistake(
+            "dropout on the first branch only",
+            _first_dropout_only,
+            "The first line is right. The second branch is added without dropout.",
+            "Both lines have the same form.",
+        ),
+        Mistake(
+            "dropout on the second branch only",
+            _second_dropout_only,
+            "The second line is right. The first branch is added without dropout.",
+            "Both lines have the same form.",
         ),
         Mistake(
             "no norm",

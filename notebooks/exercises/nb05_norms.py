@@ -91,6 +91,13 @@ LAYER_NORM = Exercise(
             "One argument is unused.",
         ),
         Mistake(
+            "an eps of your own",
+            lambda x, scale, shift, eps: layer_norm(x, scale, shift, 1e-5),
+            "One case passes: there eps is 0.00001, which many write down. The other "
+            "case has eps = 0.1.",
+            "eps is an argument: use the one you are given.",
+        ),
+        Mistake(
             "eps outside the root",
             lambda x, scale, shift, eps: (
                 scale * _centered(x) / (_variance(x).sqrt() + eps) + shift

@@ -21,8 +21,9 @@ def road_is_free(block: nn.Module, x: Tensor) -> bool:
 
 def _linear(generator, width):
     layer = nn.Linear(width, width, device="meta").to_empty(device="cpu")
-    for parameter in layer.requires_grad_(False).parameters():
-        parameter.copy_(normal(generator, *parameter.shape))
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(normal(generator, *parameter.shape))
     return layer
 
 

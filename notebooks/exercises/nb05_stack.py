@@ -116,6 +116,19 @@ STACK = Exercise(
             "Let the loop run over the blocks, not over their number.",
         ),
         Mistake(
+            "`return` inside the loop",
+            lambda x, blocks, norm: norm(blocks[0](x)),
+            "Only the first block runs, and then the norm. A `return` ends the loop at "
+            "once.",
+            "Move `return` to the left, behind the loop.",
+        ),
+        Mistake(
+            "`return` inside the loop, without the norm",
+            lambda x, blocks, norm: blocks[0](x),
+            "Only the first block runs. A `return` ends the loop at once.",
+            "Move `return` to the left, behind the loop, and give it the norm.",
+        ),
+        Mistake(
             "the last block first",
             lambda x, blocks, norm: stack(x, blocks[::-1], norm),
             "All blocks, in the wrong order. x enters at blocks[0].",

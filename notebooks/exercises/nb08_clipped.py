@@ -26,6 +26,10 @@ def clipped(output: list[str], references: list[list[str]], n: int) -> tuple[int
     return (found & allowed).total(), found.total()
 
 
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 def _unclipped(output, references, n):
     known = {run for reference in references for run in runs(reference, n)}
     found = runs(output, n)
@@ -68,30 +72,30 @@ def _set_of_hits(output, references, n):
 
 CLIPPED = Exercise(
     "translation.bleu_clipped",
-    "Gives (hits, all): of the runs of n words in an output, how many a reference holds, "
-    "and how many there are. A run counts at most as often as in the reference that "
-    "holds it most often. So saying one right word seven times does not pay.",
+    "Gives (hits, all): of the runs of n words in an output, how many a reference "
+    "holds, and how many there are. A run counts at most as often as in the reference "
+    "that holds it most often. So saying one right word seven times does not pay.",
     ("output", "references", "n"),
     clipped,
     lambda generator: [
-        ("the the the the cat".split(), ["the cat on the mat".split()], 1),
+        (_words("the the the the cat"), [_words("the cat on the mat")], 1),
         (
-            "the cat sat and the cat ran".split(),
-            ["the cat sat".split(), "a cat ran and the cat sat".split()],
+            _words("the cat sat and the cat ran"),
+            [_words("the cat sat"), _words("a cat ran and the cat sat")],
             2,
         ),
         (
-            "the dog the dog the dog".split(),
-            ["the dog saw the dog".split(), "the dog".split()],
+            _words("the dog the dog the dog"),
+            [_words("the dog saw the dog"), _words("the dog")],
             2,
         ),
         (
-            "a b a b a b a".split(),
-            ["a b a".split(), "b a b a".split(), "a b".split()],
+            _words("a b a b a b a"),
+            [_words("a b a"), _words("b a b a"), _words("a b")],
             3,
         ),
-        ("one two".split(), ["one two three four".split()], 3),
-        ("one two three".split(), ["three two one".split()], 3),
+        (_words("one two"), [_words("one two three four")], 3),
+        (_words("one two three"), [_words("three two one")], 3),
     ],
     (
         Mistake(

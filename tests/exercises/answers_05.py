@@ -68,6 +68,14 @@ def silent_in_place(block, x):
     return torch.equal(block(x), x)
 
 
+def silent_without_gradients(block, x):
+    with torch.no_grad():
+        for layer in (block.attention.to_output, block.feedforward.down):
+            layer.weight.zero_()
+            layer.bias.zero_()
+        return torch.equal(block.train()(x), x)
+
+
 def silent_by_state(block, x):
     silent = copy.deepcopy(block)
     state = silent.state_dict()
@@ -130,7 +138,12 @@ RIGHT_ANSWERS = {
         lambda x, blocks, norm: nn.Sequential(*blocks, norm)(x),
         lambda x, blocks, norm: norm(functools.reduce(lambda y, b: b(y), blocks, x)),
     ],
-    "blocks.silent": [silent_in_place, silent_by_state, silent_by_hooks],
+    "blocks.silent": [
+        silent_in_place,
+        silent_without_gradients,
+        silent_by_state,
+        silent_by_hooks,
+    ],
 }
 DOUBLE_MISTAKES = {
     "blocks.layer_norm": [

@@ -2,8 +2,10 @@
 
 import math
 
+import nb06_recurrent_cell
 import nb06_scores
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 
@@ -51,7 +53,59 @@ def step_by_rows(state, memory, mask, w):
     return torch.stack(rows)
 
 
+def gru_by_thirds(x, state, w, u, b):
+    m = state.shape[1]
+    w_r, w_z, w_n = w[:m], w[m : 2 * m], w[2 * m :]
+    u_r, u_z, u_n = u[:m], u[m : 2 * m], u[2 * m :]
+    r = torch.sigmoid(x @ w_r.T + state @ u_r.T + b[:m])
+    z = torch.sigmoid(x @ w_z.T + state @ u_z.T + b[m : 2 * m])
+    new = torch.tanh(x @ w_n.T + b[2 * m :] + r * (state @ u_n.T))
+    return z * state + (1 - z) * new
+
+
+def gru_by_linear(x, state, w, u, b):
+    mine, old = F.linear(x, w, b), F.linear(state, u)
+    r_in, z_in, new_in = torch.tensor_split(mine, 3, dim=1)
+    r_old, z_old, new_old = torch.tensor_split(old, 3, dim=1)
+    r = 1 / (1 + torch.exp(-(r_in + r_old)))
+    z = 1 / (1 + torch.exp(-(z_in + z_old)))
+    return torch.lerp(torch.tanh(new_in + r * new_old), state, z)
+
+
+def gru_by_rows(x, state, w, u, b):
+    rows = []
+    for one_input, one_state in zip(x, state, strict=True):
+        from_input = (w @ one_input + b).reshape(3, -1)
+        from_state = (u @ one_state).reshape(3, -1)
+        r, z = torch.sigmoid(from_input[:2] + from_state[:2])
+        new = torch.tanh(from_input[2] + r * from_state[2])
+        rows.append(new + z * (one_state - new))
+    return torch.stack(rows)
+
+
+def gru_by_one_product(x, state, w, u, b):
+    m = state.shape[1]
+    gates = torch.cat([x, state], 1) @ torch.cat([w, u], 1)[: 2 * m].T + b[: 2 * m]
+    r, z = gates.sigmoid().split(m, dim=1)
+    new = (x @ w[2 * m :].T + b[2 * m :] + r * (state @ u[2 * m :].T)).tanh()
+    return z * state + (1 - z) * new
+
+
+def gru_by_the_cell(x, state, w, u, b):
+    cell = nn.GRUCell(x.shape[1], state.shape[1])
+    weights = {"weight_ih": w, "weight_hh": u, "bias_ih": b, "bias_hh": 0 * b}
+    return torch.func.functional_call(cell, weights, (x, state))
+
+
 RIGHT_ANSWERS = {
+    "recurrent.gru_step": [
+        gru_by_thirds,
+        gru_by_linear,
+        gru_by_rows,
+        gru_by_one_product,
+        gru_by_the_cell,
+        nb06_recurrent_cell.gru_step,
+    ],
     "recurrent.general_scores": [
         lambda queries, keys, w: queries @ w @ keys.mT,
         lambda q, k, w: torch.einsum("bqm, mn, bkn -> bqk", q, w, k),
@@ -83,7 +137,20 @@ def unmasked_and_in_the_wrong_order(state, memory, mask, w):
     return torch.tanh(torch.cat([state, context], dim=1) @ w.T)
 
 
+def turned_round_and_never_reset(x, state, w, u, b):
+    mine, old = (x @ w.T + b).chunk(3, dim=1), (state @ u.T).chunk(3, dim=1)
+    z = (mine[1] + old[1]).sigmoid()
+    return (1 - z) * state + z * (mine[2] + old[2]).tanh()
+
+
+def other_order_and_no_bias(x, state, w, u, b):
+    mine, old = (x @ w.T).chunk(3, dim=1), (state @ u.T).chunk(3, dim=1)
+    z, r = (mine[0] + old[0]).sigmoid(), (mine[1] + old[1]).sigmoid()
+    return z * state + (1 - z) * (mine[2] + r * old[2]).tanh()
+
+
 DOUBLE_MISTAKES = {
+    "recurrent.gru_step": [turned_round_and_never_reset, other_order_and_no_bias],
     "recurrent.general_scores": [
         lambda q, k, w: q @ w.T @ k.mT / q.shape[-1] ** 0.5,
         lambda q, k, w: k @ q.mT,

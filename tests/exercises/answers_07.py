@@ -3,6 +3,7 @@
 import math
 
 import nb07_cross_attention
+import nb07_greedy_loop
 import torch
 from torch.nn import functional as F
 
@@ -62,6 +63,46 @@ def loss_by_weights(scores, target, pad_id):
     return (surprise * real).sum() / real.sum()
 
 
+def greedy_into_a_full_table(model, begin, end_id, pad_id, limit):
+    rows, given = begin.shape
+    ids = torch.full((rows, given + limit), pad_id)
+    ids[:, :given] = begin
+    alive = torch.ones(rows, dtype=torch.bool)
+    length = given
+    while length < given + limit and alive.any():
+        best = model(ids[:, :length])[:, -1].argmax(dim=-1)
+        ids[alive, length] = best[alive]
+        alive &= best != end_id
+        length += 1
+    return ids[:, :length]
+
+
+def greedy_cut_afterwards(model, begin, end_id, pad_id, limit):
+    ids = begin
+    for _ in range(limit):
+        best = model(ids)[:, -1].topk(1).indices
+        ids = torch.cat([ids, best], dim=1)
+    new = ids[:, begin.shape[1] :]
+    ends = (new == end_id).long()
+    before = ends.cumsum(dim=1) - ends
+    new = new.masked_fill(before > 0, pad_id)
+    return torch.cat([begin, new[:, (before == 0).any(dim=0)]], dim=1)
+
+
+def greedy_by_lists(model, begin, end_id, pad_id, limit):
+    rows, ended = begin.tolist(), set()
+    for _ in range(limit):
+        scores = model(torch.tensor(rows))[:, -1].tolist()
+        for number, row in enumerate(rows):
+            best = max(range(len(scores[number])), key=scores[number].__getitem__)
+            row.append(pad_id if number in ended else best)
+            if row[-1] == end_id:
+                ended.add(number)
+        if len(ended) == len(rows):
+            break
+    return torch.tensor(rows)
+
+
 RIGHT_ANSWERS = {
     "translation.cross_attention": [
         cross_by_hand,
@@ -76,11 +117,36 @@ RIGHT_ANSWERS = {
         lambda right, v, e: torch.lerp(torch.eye(v)[right], torch.ones(v) / v, e),
     ],
     "translation.loss": [loss_by_library, loss_by_loops, loss_by_weights],
+    "translation.greedy": [
+        greedy_into_a_full_table,
+        greedy_cut_afterwards,
+        greedy_by_lists,
+        nb07_greedy_loop.greedy,
+        nb07_greedy_loop.the_courses,
+    ],
 }
 
 
 def self_attention_without_mask(x, memory, w_q, w_k, w_v, mask):
     return F.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v)
+
+
+def greedy_that_never_looks_at_the_end(model, begin, end_id, pad_id, limit):
+    ids = begin
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1)
+        ids = torch.cat([ids, best[:, None]], dim=1)
+    return ids[:, begin.shape[1] :]
+
+
+def greedy_that_stops_first_and_drops_the_end(model, begin, end_id, pad_id, limit):
+    ids = begin
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1)
+        if (best == end_id).any():
+            break
+        ids = torch.cat([ids, best[:, None]], dim=1)
+    return ids
 
 
 DOUBLE_MISTAKES = {
@@ -92,5 +158,9 @@ DOUBLE_MISTAKES = {
     "translation.loss": [
         lambda s, t, pad: F.cross_entropy(s.flatten(0, 1), t.flatten()),
         lambda s, t, pad: F.cross_entropy(s[:, 1:].mT, t[:, :-1]),
+    ],
+    "translation.greedy": [
+        greedy_that_never_looks_at_the_end,
+        greedy_that_stops_first_and_drops_the_end,
     ],
 }

@@ -3,6 +3,7 @@
 import math
 
 import nb08_beam
+import nb08_clipped
 import torch
 
 
@@ -94,7 +95,11 @@ RIGHT_ANSWERS = {
         lambda c, r: math.exp(min(0, 1 - sum(r) / sum(c))),
         lambda c, r: torch.tensor(1 - sum(r) / sum(c)).exp().clamp(max=1),
     ],
-    "translation.bleu_clipped": [clipped_by_loop, clipped_by_crossing_out],
+    "translation.bleu_clipped": [
+        clipped_by_loop,
+        clipped_by_crossing_out,
+        nb08_clipped.clipped,
+    ],
 }
 
 

@@ -1,5 +1,6 @@
 """Right answers to the exercises of notebook 09 in many styles; doubly wrong ones."""
 
+import nb09_masked_words
 import torch
 from nb09_senses import pick, pool, strongest_clue
 
@@ -42,7 +43,38 @@ def clue_by_loops(weights, position):
     return max(range(len(sums)), key=sums.__getitem__)
 
 
+def hide_by_where(ids, chosen, mask_id):
+    asked = chosen.logical_and(ids.ne(0))
+    return torch.where(asked, mask_id, ids), torch.where(asked, ids, -100)
+
+
+def hide_by_loops(ids, chosen, mask_id):
+    inputs, labels = ids.tolist(), ids.tolist()
+    for row, choices in enumerate(chosen.tolist()):
+        for place, is_chosen in enumerate(choices):
+            if is_chosen and inputs[row][place] != 0:
+                inputs[row][place] = mask_id
+            else:
+                labels[row][place] = -100
+    return torch.tensor(inputs), torch.tensor(labels)
+
+
+def hide_by_indexing(ids, chosen, mask_id):
+    inputs = ids.clone()
+    labels = torch.full_like(ids, -100)
+    places = torch.nonzero(chosen & (ids > 0), as_tuple=True)
+    labels[places] = ids[places]
+    inputs[places] = mask_id
+    return inputs, labels
+
+
 RIGHT_ANSWERS = {
+    "senses.hide": [
+        hide_by_where,
+        hide_by_loops,
+        hide_by_indexing,
+        nb09_masked_words.hide,
+    ],
     "senses.pick": [pick_by_loops, pick_by_gather, pick_by_product, pick],
     "senses.pool": [
         pool_by_loops,
@@ -60,6 +92,10 @@ RIGHT_ANSWERS = {
     "senses.causal_share": [0.5, 1 / 2, torch.tensor(0.5)],
 }
 DOUBLE_MISTAKES = {
+    "senses.hide": [
+        lambda ids, chosen, mask_id: (ids, ids),
+        lambda ids, chosen, mask_id: (ids, ids.masked_fill(~chosen, 0)),
+    ],
     "senses.pick": [lambda vectors, positions: vectors[:, positions[0] - 1]],
     "senses.pool": [
         lambda vectors, real: (vectors * ~real[:, :, None]).mean(1),

@@ -2,6 +2,7 @@
 
 import math
 
+import nb11_one_batch
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -76,7 +77,39 @@ def count_as_tensor(v, t, m, n, f):
     return torch.tensor(count_by_formula(v, t, m, n, f))
 
 
+def one_batch_by_hand(model, inputs, labels, steps, rate):
+    def loss():
+        return (
+            -torch.log_softmax(model(inputs), -1).gather(-1, labels[..., None]).mean()
+        )
+
+    first = loss().item()
+    for _ in range(steps):
+        gradients = torch.autograd.grad(loss(), list(model.parameters()))
+        with torch.no_grad():
+            for weight, gradient in zip(model.parameters(), gradients, strict=True):
+                weight -= rate * gradient
+    return first, loss().item()
+
+
+def one_batch_by_list(model, inputs, labels, steps, rate):
+    optimizer = torch.optim.SGD(model.parameters(), rate)
+    losses = []
+    while len(losses) <= steps:
+        logits = model(inputs).transpose(1, 2)
+        losses.append(torch.nn.functional.cross_entropy(logits, labels))
+        optimizer.zero_grad()
+        losses[-1].backward()
+        optimizer.step()
+    return losses[0], losses[-1]
+
+
 RIGHT_ANSWERS = {
+    "backbone.one_batch": [
+        one_batch_by_hand,
+        one_batch_by_list,
+        nb11_one_batch.one_batch,
+    ],
     "backbone.heads_from_qkv": [
         heads_by_chunks,
         heads_by_reshape,
@@ -109,6 +142,12 @@ RIGHT_ANSWERS = {
     ],
 }
 DOUBLE_MISTAKES = {
+    "backbone.one_batch": [
+        lambda model, inputs, labels, steps, rate: (float(steps), rate),
+        lambda model, inputs, labels, steps, rate: one_batch_by_hand(
+            model, inputs, inputs, steps + 1, rate
+        ),
+    ],
     "backbone.heads_from_qkv": [
         lambda x, h: rearrange(x, "b t (h three d) -> three b t h d", three=3, h=h),
         lambda x, h: rearrange(x, "b t (d h three) -> three b h t d", three=3, h=h),

@@ -94,7 +94,7 @@ def test_the_colleagues_block_is_deaf_and_the_cured_one_is_the_packages():
     assert not torch.allclose(cured(x, one), cured(x, other))
 
 
-STUBS = ["cross_attention", "target", "loss"]
+STUBS = ["cross_attention", "target", "loss", "greedy"]
 
 
 @pytest.mark.parametrize("stub", STUBS)

@@ -1,0 +1,207 @@
+"""An exercise of notebook 06: one step of a GRU, from its matrices.
+
+Knows tensors. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn import GRUCell
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def gru_step(x: Tensor, state: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:
+    """The next state "b m"; the rows of w, u and b are reset, update, candidate."""
+    from_input = (x @ w.T + b).chunk(3, dim=-1)
+    from_state = (state @ u.T).chunk(3, dim=-1)
+    reset = (from_input[0] + from_state[0]).sigmoid()
+    update = (from_input[1] + from_state[1]).sigmoid()
+    candidate = (from_input[2] + reset * from_state[2]).tanh()
+    return update * state + (1 - update) * candidate
+
+
+def step_of_the_cell(
+    x: Tensor, state: Tensor, w: Tensor, u: Tensor, b: Tensor
+) -> Tensor:
+    """`nn.GRUCell` with these matrices, and with 0 for its second bias."""
+    weights = {"weight_ih": w, "weight_hh": u}
+    weights |= {"bias_ih": b, "bias_hh": torch.zeros_like(b)}
+    cell = GRUCell(x.shape[-1], state.shape[-1])
+    return functional_call(cell, weights, (x, state))
+
+
+def _cases(generator):
+    def one(batch, width_in, width):
+        u = normal(generator, 3 * width, width)
+        w = normal(generator, 3 * width, width_in)
+        x, state = normal(generator, batch, width_in), normal(generator, batch, width)
+        return x, state.tanh(), w, u, normal(generator, 3 * width)
+
+    first = one(3, 4, 5)
+    first[1][0] = 0  # a sentence begins: nothing has been read yet
+    loud = one(2, 4, 3)
+    loud[0][0] *= 100  # so that gates are quite open or quite shut
+    return [first, one(1, 5, 2), one(2, 3, 6), loud]
+
+
+def _parts(x, state, w, u, b):
+    """Of reset, update and candidate, what comes from the input and from the state."""
+    return (x @ w.T + b).chunk(3, dim=-1), (state @ u.T).chunk(3, dim=-1)
+
+
+def _gates(from_input, from_state):
+    pairs = zip(from_input[:2], from_state[:2], strict=True)
+    return [(mine + other).sigmoid() for mine, other in pairs]
+
+
+def _gated(update, state, candidate):
+    return update * state + (1 - update) * candidate
+
+
+def _with_candidate(make):
+    """The whole step with another candidate."""
+
+    def step(x, state, w, u, b):
+        from_input, from_state = _parts(x, state, w, u, b)
+        reset, update = _gates(from_input, from_state)
+        return _gated(update, state, make(from_input[2], from_state[2], reset))
+
+    return step
+
+
+def _with_new_state(join):
+    """The whole step, ended in another way."""
+
+    def step(x, state, w, u, b):
+        from_input, from_state = _parts(x, state, w, u, b)
+        reset, update = _gates(from_input, from_state)
+        candidate = (from_input[2] + reset * from_state[2]).tanh()
+        return join(update, state, candidate)
+
+    return step
+
+
+def _reset_before_the_matrix(x, state, w, u, b):
+    from_input, from_state = _parts(x, state, w, u, b)
+    reset, update = _gates(from_input, from_state)
+    last_matrix = u.chunk(3)[2]
+    candidate = (from_input[2] + (reset * state) @ last_matrix.T).tanh()
+    return _gated(update, state, candidate)
+
+
+def _gates_exchanged(x, state, w, u, b):
+    from_input, from_state = _parts(x, state, w, u, b)
+    update, reset = _gates(from_input, from_state)
+    candidate = (from_input[2] + reset * from_state[2]).tanh()
+    return _gated(update, state, candidate)
+
+
+def _gates_by_tanh(x, state, w, u, b):
+    from_input, from_state = _parts(x, state, w, u, b)
+    reset = (from_input[0] + from_state[0]).tanh()
+    update = (from_input[1] + from_state[1]).tanh()
+    candidate = (from_input[2] + reset * from_state[2]).tanh()
+    return _gated(update, state, candidate)
+
+
+def _gates_from_the_input(x, state, w, u, b):
+    from_input, from_state = _parts(x, state, w, u, b)
+    reset, update = from_input[0].sigmoid(), from_input[1].sigmoid()
+    candidate = (from_input[2] + reset * from_state[2]).tanh()
+    return _gated(update, state, candidate)
+
+
+GRU_STEP = Exercise(
+    "recurrent.gru_step",
+    "Gives the next state “b m” of a GRU for an input x “b n” and a state “b m”. The "
+    "rows of W “3m n”, U “3m m” and b “3m” are for r, z and the candidate, m for each. "
+    "A cell like this reads a whole sentence.",
+    ("x", "state", "W", "U", "b"),
+    gru_step,
+    _cases,
+    (
+        Mistake(
+            "z and 1 − z exchanged",
+            _with_new_state(lambda z, state, new: z * new + (1 - z) * state),
+            "All parts are right, only the mixture is not. With z near 1 your state "
+            "is new, and the formula keeps it.",
+            "Many texts let z stand for the share that is new. Which share is it here?",
+        ),
+        Mistake(
+            "no reset gate",
+            _with_candidate(lambda mine, old, r: (mine + old).tanh()),
+            "Your candidate always sees the whole old state.",
+            "One of the three thirds is not used in your last lines. What is it for?",
+        ),
+        Mistake(
+            "reset before the matrix",
+            _reset_before_the_matrix,
+            "Cho et al. 2014 write it so, and it works as well. Our formula, and "
+            "PyTorch's, multiplies by r after U.",
+            "Compute U h first, all three thirds at once. Then close the gate.",
+        ),
+        Mistake(
+            "the input goes through the reset gate, too",
+            _with_candidate(lambda mine, old, r: (r * (mine + old)).tanh()),
+            "A shut reset gate hides the new input from you. It should hide the old "
+            "state only.",
+            "In the candidate, r stands in front of one of the two terms.",
+        ),
+        Mistake(
+            "r and z exchanged",
+            _gates_exchanged,
+            "Both gates are computed well, and each does the work of the other.",
+            "In which order do the thirds lie in W, U and b?",
+        ),
+        Mistake(
+            "tanh in the gates",
+            _gates_by_tanh,
+            "Some of your gates are negative. A gate is a share, from 0 to 1.",
+            "Two functions occur in the formulas. Which of them stays above 0?",
+        ),
+        Mistake(
+            "sigmoid in the candidate",
+            _with_candidate(lambda mine, old, r: (mine + r * old).sigmoid()),
+            "Your candidate is never negative, so the state can hardly go below 0.",
+            "The gates are shares; the candidate is a state. They need two functions.",
+        ),
+        Mistake(
+            "the gates do not see the state",
+            _gates_from_the_input,
+            "Your gates open and close by the input alone.",
+            "What is added to W x before the sigmoid?",
+        ),
+        Mistake(
+            "the whole candidate is added",
+            _with_new_state(lambda z, state, new: z * state + new),
+            "Numbers beyond −1 and 1: you add more than the formula does.",
+            "The two shares of the mixture add up to 1.",
+        ),
+        Mistake(
+            "the old state is forgotten",
+            _with_new_state(lambda z, state, new: (1 - z) * new),
+            "A state that is kept nowhere: where z is near 1 you have next to nothing.",
+            "The mixture has two terms. One is missing.",
+        ),
+        Mistake(
+            "b is left out",
+            lambda x, state, w, u, b: gru_step(x, state, w, u, torch.zeros_like(b)),
+            "Everything is there but one argument.",
+            "Each of the three layers has its own third of b.",
+        ),
+    ),
+    (
+        "Begin with W x + b and U h: each is “b 3m”. `chunk(3, dim=-1)` cuts it into "
+        "the parts for r, z and the candidate.",
+        "Make r and z, each from its two parts; then the candidate, with r in front of "
+        "its part of U h.",
+        "At the end mix the old state and the candidate, with shares that add up to 1.",
+    ),
+    trains=True,
+    shared=step_of_the_cell,
+)
+
+
+EXERCISES = (GRU_STEP,)

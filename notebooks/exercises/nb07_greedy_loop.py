@@ -1,0 +1,242 @@
+"""An exercise of notebook 07: write several rows until each has ended.
+
+Knows toys that say what they would write. Knows nothing of how an answer is run or
+shown.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils import decoding
+from course_utils.exercises.exercise import Exercise, Mistake
+
+Model = Callable[[Tensor], Tensor]
+
+
+def greedy(model: Model, begin: Tensor, end_id: int, pad_id: int, limit: int) -> Tensor:
+    """Each row goes on to its end token, at most `limit` tokens; then it is padded."""
+    ids = begin
+    ended = torch.zeros(len(begin), dtype=torch.bool)
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1)
+        best = best.masked_fill(ended, pad_id)
+        ids = torch.cat([ids, best[:, None]], dim=1)
+        ended = ended | (best == end_id)
+        if ended.all():
+            break
+    return ids
+
+
+def the_courses(
+    model: Model, begin: Tensor, end_id: int, pad_id: int, limit: int
+) -> Tensor:
+    """What `course_utils.decoding` gives."""
+    return decoding.greedy(
+        lambda ids: model(ids)[:, -1], begin, limit, stop_id=end_id, pad_id=pad_id
+    )
+
+
+def _writer(texts, size, lost, noise):
+    """A model that continues each row of texts, and says `lost` after another text."""
+
+    def model(ids):
+        length = ids.shape[1]
+        so_far = (ids == texts[:, :length]).cumprod(dim=1).bool()
+        wanted = texts[:, 1 : length + 1].where(so_far, lost)
+        return 5 * F.one_hot(wanted, size) + noise[:, :length]
+
+    return model
+
+
+def _cases(generator):
+    """Rows of unlike length; an end token that begins, too; one row; all ends at once.
+
+    A row would go on after its end token, if somebody let it.
+    """
+
+    def one(begin, end_id, pad_id, lengths, limit):
+        begin, size = torch.tensor(begin), 13
+        ordinary = [i for i in range(6, size - 1) if i not in (end_id, pad_id)]
+        shape = len(lengths), limit + 3
+        picks = torch.randint(len(ordinary), shape, generator=generator)
+        new = torch.tensor(ordinary)[picks]
+        for row, length in zip(new, lengths, strict=True):
+            if length <= limit:
+                row[length - 1] = end_id
+        texts = torch.cat([begin, new], dim=1)
+        noise = torch.rand(*texts.shape, size, generator=generator)
+        noise = noise.to(torch.get_default_dtype())
+        model = _writer(texts, size, size - 1, noise)
+        return model, begin, end_id, pad_id, limit
+
+    return [
+        one([[1], [1], [1]], 2, 0, [3, 6, 1], 9),
+        one([[2], [2]], 2, 1, [9, 2], 5),
+        one([[0, 5]], 3, 1, [4], 7),
+        one([[0, 4], [0, 5]], 1, 0, [4, 4], 4),
+    ]
+
+
+def _loop(
+    choose=lambda best, ended, end_id, pad_id: best.masked_fill(ended, pad_id),
+    over=lambda ended, best, end_id: ended.all(),
+    keep=lambda ended, new: ended | new,
+    seen=lambda ids: ids,
+    place=-1,
+):
+    """The loop with another choice, another stop, another memory of what has ended."""
+
+    def write(model, begin, end_id, pad_id, limit):
+        ids, ended = begin, torch.zeros(len(begin), dtype=torch.bool)
+        for _ in range(limit):
+            best = model(seen(ids))[:, place].argmax(dim=-1)
+            written = choose(best, ended, end_id, pad_id)
+            ids = torch.cat([ids, written[:, None]], dim=1)
+            ended = keep(ended, written == end_id)
+            if over(ended, written, end_id):
+                break
+        return ids
+
+    return write
+
+
+def _end_swallowed(model, begin, end_id, pad_id, limit):
+    ids, ended = begin, torch.zeros(len(begin), dtype=torch.bool)
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1)
+        ended = ended | (best == end_id)
+        ids = torch.cat([ids, best.masked_fill(ended, pad_id)[:, None]], dim=1)
+        if ended.all():
+            break
+    return ids
+
+
+def _start_ends_it(model, begin, end_id, pad_id, limit):
+    ids = begin
+    for _ in range(limit):
+        ended = (ids == end_id).any(dim=1)
+        if ended.all():
+            break
+        best = model(ids)[:, -1].argmax(dim=-1).masked_fill(ended, pad_id)
+        ids = torch.cat([ids, best[:, None]], dim=1)
+    return ids
+
+
+def _as_it_comes(best, ended, end_id, pad_id):
+    return best
+
+
+def _all_at_once(ended, best, end_id):
+    return bool((best == end_id).all())
+
+
+GREEDY = Exercise(
+    "translation.greedy",
+    "Gives begin “b t” and what each row writes: the likeliest token, up to its end_id "
+    "or limit new tokens; then pad_id while others go on. model: ids “b t” → scores “b "
+    "t v”. So every model writes.",
+    ("model", "begin", "end_id", "pad_id", "limit"),
+    greedy,
+    _cases,
+    (
+        Mistake(
+            "rows that have ended write on",
+            _loop(choose=_as_it_comes),
+            "You stop at the right time, but behind the end tokens there are words.",
+            "Whatever the model says of a row that has ended, one token only may be "
+            "written there.",
+        ),
+        Mistake(
+            "all rows must end in the same step",
+            _loop(choose=_as_it_comes, over=_all_at_once),
+            "You stop only if every row says the end token *now*. Rows of unlike "
+            "length hardly ever do.",
+            "Keep a bool per row that remembers whether it has ended.",
+        ),
+        Mistake(
+            "the first end token stops all",
+            _loop(over=lambda ended, best, end_id: ended.any()),
+            "When one row has ended, the longer ones are cut off in the middle.",
+            "Is it `any` or `all` of the rows that you have to wait for?",
+        ),
+        Mistake(
+            "it goes on to the limit",
+            _loop(over=lambda ended, best, end_id: False),
+            "The words are right, but when all rows have ended you add columns that "
+            "hold nothing but padding.",
+            "Each of those columns costs a call of the model. When may the loop stop?",
+        ),
+        Mistake(
+            "ended for one step only",
+            _loop(keep=lambda ended, new: new),
+            "A row pads once and then wakes up again: your bool is overwritten.",
+            "What has ended stays so. Join the old bool with the new one.",
+        ),
+        Mistake(
+            "filled with the end token",
+            _loop(
+                choose=lambda best, ended, end_id, pad_id: best.masked_fill(
+                    ended, end_id
+                )
+            ),
+            "A row has one end token. Yours repeats it while the others write.",
+            "There is an argument for what fills the rest of a row.",
+        ),
+        Mistake(
+            "the end token is padded away",
+            _end_swallowed,
+            "Your rows lack their end token: padding stands in its place.",
+            "Choose with the bool of the step before. Bring it up to date afterwards.",
+        ),
+        Mistake(
+            "an end token at the start counts",
+            _start_ends_it,
+            "Some models begin with the very token that ends a text. Yours falls "
+            "silent there.",
+            "Only *new* tokens can end a row.",
+        ),
+        Mistake(
+            "only the last token is read",
+            _loop(seen=lambda ids: ids[:, -1:]),
+            "The model gets one token at each step and does not know what stands "
+            "before it.",
+            "It has no memory of its own. Hand it all ids that are there so far.",
+        ),
+        Mistake(
+            "the scores of the first position",
+            _loop(place=0),
+            "You ask what follows the first token, in every step anew.",
+            "Scores come for all positions. Which of them is about the next token?",
+        ),
+        Mistake(
+            "begin counts against the limit",
+            lambda model, begin, end_id, pad_id, limit: greedy(
+                model, begin, end_id, pad_id, limit - begin.shape[1]
+            ),
+            "A row that reaches the limit is too short in your answer.",
+            "The limit is about *new* tokens.",
+        ),
+        Mistake(
+            "begin is left out",
+            lambda model, begin, end_id, pad_id, limit: greedy(
+                model, begin, end_id, pad_id, limit
+            )[:, begin.shape[1] :],
+            "All new tokens are there, but those that you were given are missing.",
+            "Start the ids with `begin` and return them whole.",
+        ),
+    ),
+    (
+        "Two things change from step to step: the ids so far, which begin with "
+        "`begin`, and a bool per row that says whether it has ended.",
+        "One step: ask the model, take the last position, its argmax; where a row has "
+        "ended, write padding instead; put the column behind the ids.",
+        "Then bring the bool up to date, and leave the loop when all rows have ended.",
+    ),
+    shared=the_courses,
+)
+
+
+EXERCISES = (GREEDY,)

@@ -1,0 +1,139 @@
+"""An exercise of notebook 11: can a model learn one batch by heart?
+
+Knows gradient descent. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import SGD
+
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def one_batch(
+    model: nn.Module, inputs: Tensor, labels: Tensor, steps: int, rate: float
+) -> tuple[float, float]:
+    """The loss on one batch before the first step and after the last."""
+    optimizer = SGD(model.parameters(), lr=rate)
+    losses = []
+    for _ in range(steps):
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), labels.flatten())
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    after = F.cross_entropy(model(inputs).flatten(0, 1), labels.flatten())
+    return losses[0], after.item()
+
+
+def _losses(model, inputs, labels, steps, rate, *, clear=True, reduction="mean"):
+    """All losses, one more than there are steps."""
+    optimizer = SGD(model.parameters(), lr=rate)
+    losses = []
+    for _ in range(steps + 1):
+        logits = model(inputs).flatten(0, 1)
+        loss = F.cross_entropy(logits, labels.flatten(), reduction=reduction)
+        losses.append(loss.item())
+        if clear:
+            optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return losses
+
+
+def _ends(losses):
+    return losses[0], losses[-1]
+
+
+def _uphill(model, inputs, labels, steps, rate):
+    losses = []
+    for _ in range(steps + 1):
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), labels.flatten())
+        losses.append(loss.item())
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight += rate * weight.grad
+    return _ends(losses)
+
+
+def _young(generator):
+    """Two small models, each with a batch of its own."""
+    cases = []
+    for steps in (3, 8):
+        model = nn.Sequential(nn.Embedding(7, 5), nn.Linear(5, 7, bias=False))
+        model.to(torch.get_default_dtype())
+        for weight in model.parameters():
+            weight.data = torch.randn(weight.shape, generator=generator).to(weight)
+        ids = torch.randint(7, (2, 6), generator=generator)
+        labels = ids[:, 1:].clone()  # not a view: what is changed can be named
+        cases.append((model, ids[:, :-1].clone(), labels, steps, 0.5))
+    return cases
+
+
+ONE_BATCH = Exercise(
+    "backbone.one_batch",
+    "Gives two numbers: the mean loss on one batch (inputs and labels “b t”) before "
+    "the first and after the last of `steps` steps of plain gradient descent with this "
+    "rate. A model that cannot learn one batch by heart has a bug.",
+    ("model", "inputs", "labels", "steps", "rate"),
+    one_batch,
+    _young,
+    (
+        Mistake(
+            "gradients that add up",
+            lambda *case: _ends(_losses(*case, clear=False)),
+            "Each step also takes the gradients of all steps before.",
+            "What does `backward` do with a gradient that is there already?",
+        ),
+        Mistake(
+            "measured before the last step",
+            lambda *case: _ends(_losses(*case)[:-1]),
+            "Your second number is the loss before the last step, not after it.",
+            "The loss of a loop is measured before it steps.",
+        ),
+        Mistake(
+            "measured after the first step",
+            lambda *case: _ends(_losses(*case)[1:]),
+            "Your first number comes one step too late.",
+            "Measure before you train.",
+        ),
+        Mistake(
+            "one step too many",
+            lambda model, inputs, labels, steps, rate: _ends(
+                _losses(model, inputs, labels, steps + 1, rate)
+            ),
+            "You take one step more than asked for.",
+            "How many losses belong to `steps` steps, if both ends are measured?",
+        ),
+        Mistake(
+            "labels that are the inputs",
+            lambda model, inputs, labels, steps, rate: _ends(
+                _losses(model, inputs, inputs, steps, rate)
+            ),
+            "You ask the model to repeat what it reads.",
+            "Which of the two tensors holds the next tokens?",
+        ),
+        Mistake(
+            "a sum in place of a mean",
+            lambda *case: _ends(_losses(*case, reduction="sum")),
+            "Your loss grows with the size of the batch, and so do its steps.",
+            "Is it the loss per token?",
+        ),
+        Mistake(
+            "uphill",
+            _uphill,
+            "The loss rises: you follow the gradient, not its opposite.",
+            "In which direction does the loss fall?",
+        ),
+    ),
+    "torch.optim.SGD with the model's parameters and the rate. In each of the steps: "
+    "logits, F.cross_entropy with both flattened, zero_grad, backward, step. Then "
+    "measure once more.",
+    seconds=10,
+)
+
+
+EXERCISES = (ONE_BATCH,)
