@@ -335,7 +335,12 @@ MOVING = {"to", "cuda", "cpu", "mps", "find_device", "device", "set_default_devi
 # Notebook -> the lines in which it speaks of devices.
 MOVES = {
     "00": ["device = find_device()"],
-    "08": ["yours.to(find_device())", "yours.cpu()"],
+    "07": ["with torch.device('meta'):"],
+    "08": [
+        "yours.to(find_device())",
+        "batch = [part.to(find_device()) for part in unseen_batch]",
+        "yours.cpu()",
+    ],
     "12": ["with torch.device('meta'):"],
     "13": [
         "return [tokenizer.decode(row) for row in rows.cpu()]",
@@ -472,7 +477,8 @@ def run_on_the_accelerator(number, left_out=()):
 
 
 def test_the_training_of_08_runs_there_and_comes_back():
-    found = run_on_the_accelerator("08")
+    rarest = ("08-024", "08-026")  # they sort by counts that few pairs do not hold
+    found = run_on_the_accelerator("08", left_out=rarest)
     assert "stopped" not in found, found["stopped"]
     assert found["trained on"] == ["mps"]
     assert set(found["left on"].values()) == {"cpu"}
