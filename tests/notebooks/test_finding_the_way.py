@@ -15,7 +15,7 @@ FOLDER = ROOT / "notebooks"
 PATHS = {path.name: path for path in sorted(FOLDER.glob("[0-9]*.ipynb"))}
 PAGES = {
     name: (FOLDER / "book" / f"{name}.md").read_text("utf-8")
-    for name in ("paper", "symptoms", "glossary")
+    for name in ("paper", "tutorials", "symptoms", "glossary")
 }
 BOOK_PATHS = [f"notebooks/book/{name}.md" for name in (*PAGES, "exercises")]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
