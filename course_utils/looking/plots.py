@@ -30,7 +30,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import AutoLocator, FixedLocator
+from matplotlib.ticker import AutoLocator, FixedLocator, MaxNLocator
 from PIL import Image
 
 from course_utils.looking.descriptions import cell_alt, drawn_words
@@ -306,6 +306,8 @@ def curves(
         )
     axis.set_xscale("log" if "x" in log else "linear")
     axis.set_yscale("log" if "y" in log else "linear")
+    if "x" not in log and all((x == x.round()).all() for x, _ in points.values()):
+        axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # no step 2.5
     _finish(axis, axes, title, lines)
     show(figure, alt)
 

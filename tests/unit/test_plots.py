@@ -202,7 +202,7 @@ def test_the_words_and_numbers_drawn_are_stored(shown):
 def test_words_that_are_not_drawn_are_not_stored(shown):
     """Ticks beyond the ends of an axis, the axes of an equation, hidden texts."""
     plots.curves({"loss": [3, 1]}, ("step", "nats"), "falls")
-    assert "−1" not in words_of(shown[0]) and "0.0" in words_of(shown[0])
+    assert "−1" not in words_of(shown[0]) and "0" in words_of(shown[0])
     plots.equation([("Q", [[7]], "query")])
     assert words_of(shown[1]) == ["Q", "7"]
     figure = Figure()
@@ -210,6 +210,14 @@ def test_words_that_are_not_drawn_are_not_stored(shown):
     figure.text(0.5, 0.4, "unseen").set_visible(False)
     plots.show(figure)
     assert words_of(shown[2]) == ["seen"]
+
+
+def test_whole_numbers_have_whole_ticks(shown):
+    """Twenty steps were ticked 0.0, 2.5, 5.0 …"""
+    plots.curves({"loss": range(20)}, ("step", "nats"))
+    assert {"0", "3", "18"} <= set(words_of(shown[0]))
+    plots.curves({"loss": ([0.5, 1.5], [1, 2])}, ("share", "nats"))
+    assert "0.6" in words_of(shown[1])
 
 
 def test_a_figure_without_alt_text_is_described_by_its_words(shown):
