@@ -35,7 +35,7 @@ def _every(keys, heads):
 LEND = Exercise(
     "llama.repeat_keys",
     "Gives “b h k d” from keys “b g k d”: neighboring heads form a group and read the "
-    "same set. Lent in another order, loaded weights are silently wrong.",
+    "same set. In another order, loaded weights are silently wrong.",
     ("keys", "num_heads"),
     repeat_keys,
     _sets,
@@ -101,7 +101,7 @@ CACHE = Exercise(
             "the heads of a group",
             lambda: 2 * 16 * 4 * 64 * 4,
             "Four heads share a set. How many sets are there?",
-            "24 heads divided by 4 in a group.",
+            "It is one of the sizes that the statement gives.",
         ),
         Mistake(
             "keys alone",
@@ -139,6 +139,7 @@ PAIRS = (
     ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]),  # apart
     ([1.0, 2.0, 3.0, 4.0, 9.0], [2.0, 3.0, 4.0, 5.0, 8.0]),  # four of five
     ([1.0, 4.0, 2.0, 3.0], [3.5, 2.5, 4.5, 1.5]),  # lower only when sorted
+    ([1.0, 2.0, 3.0, 4.0], [1.0, 2.2, 3.2, 4.2]),  # lower, but for a tie
 )
 
 
@@ -173,7 +174,7 @@ SIGN = Exercise(
         Mistake(
             "no pairs",
             _either(lambda a, b: a.max() < b.min()),
-            "That is `told_apart`: it throws all seeds into one heap.",
+            "You compare every loss with every other: all seeds in one heap.",
             "Compare seed 0 with seed 0, seed 1 with seed 1.",
         ),
         Mistake(
@@ -188,6 +189,12 @@ SIGN = Exercise(
             _either(lambda a, b: 2 * (a < b).sum() > len(a)),
             "Four of five is not every seed.",
             "A single seed that points the other way is enough for False.",
+        ),
+        Mistake(
+            "a tie counts",
+            _either(lambda a, b: (a <= b).all()),
+            "Two equal losses show no difference, in either direction.",
+            "Should a difference of 0 agree with every sign?",
         ),
         Mistake(
             "sorted first",

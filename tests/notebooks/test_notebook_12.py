@@ -1,5 +1,7 @@
 """What notebook 12 builds is what the package holds, and so is its starting point."""
 
+import hashlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -16,17 +18,28 @@ from course_utils.attention import (
     split_heads,
 )
 from course_utils.config import DecoderConfig, LlamaConfig, StackConfig
+from course_utils.export import import_llama
 from course_utils.feedforward import SwiGLU
 from course_utils.masks import causal_mask
 from course_utils.models import DecoderLM, LlamaLM
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table, rotate
+from course_utils.training.records import load_script
 from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "12_llama.ipynb"
+TRAINED = Path(__file__).parents[3] / "shared" / "data" / "stories260K"
 BATCH, LENGTH, WIDTH, HEADS, VOCAB, MAX_LENGTH = 2, 5, 24, 6, 31, 64
-NAMES = ("OurRMSNorm", "OurSwiGLU", "born", "Attention", "gelu", "swiglu", "Block")
-NAMES += ("Model", "colleague", "told_apart")
+NAMES = (
+    "OurRMSNorm",
+    "OurSwiGLU",
+    "initialise",
+    "Attention",
+    "gelu",
+    "swiglu",
+    "Block",
+)
+NAMES += ("Model", "colleague", "told_apart", "greedy_text", "story_bits")
 
 
 @pytest.fixture(scope="module")
@@ -141,11 +154,86 @@ def test_the_colleague_turns_other_pairs(built):
     assert (built["colleague"](x, *table) - rotate(x, *table)).abs().max() > 0.1
 
 
-def test_models_are_told_apart_only_when_no_loss_overlaps(built):
+def test_models_are_told_apart_by_a_gap_and_by_their_means(built):
     low, high = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
-    assert built["told_apart"](low, high) and built["told_apart"](high, low)
-    assert not built["told_apart"](low, low)
-    assert not built["told_apart"](low, torch.tensor([1.5, 9.0]))
+    told_apart = built["told_apart"]
+    assert told_apart(low, high, 0.6) and told_apart(high, low, 0.6)
+    assert not told_apart(low, high, 0.7)  # the means are 2 apart
+    assert not told_apart(low, low, 0.1)
+    assert not told_apart(low, torch.tensor([1.5, 9.0]), 0.1)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "LLaMA", "rotary", "no SwiGLU", "untied"])
+def test_the_recorded_models_are_those_of_the_notebook(name, monkeypatch):
+    unchecked = inspect.unwrap(GroupedQueryAttention.forward)  # a list for a tuple
+    monkeypatch.setattr(GroupedQueryAttention, "forward", unchecked)
+    changes = load_script("nb12_changes")
+    known = {"WIDTH": changes.WIDTH, "HEADS": changes.HEADS, "VOCAB": VOCAB}
+    built = notebook_code.built("12", *NAMES, LENGTH=changes.MAX_LENGTH, **known)
+    arguments = {
+        "RMSNorm": {"norm": RMSNorm},
+        "rotary": {"turn": rotate},
+        "SwiGLU": {"mlp": built["swiglu"]},
+        "grouped": {"kv_heads": 2},
+        "untied": {"tied": False},
+    }
+    given = {}
+    for part in changes.MODELS[name]:
+        given |= arguments[part]
+    theirs = changes.Model(changes.MODELS[name], VOCAB)
+    ours = loud(built["Model"](**given))
+    theirs.load_state_dict(ours.state_dict())
+    ids = torch.randint(VOCAB, (BATCH, LENGTH))
+    torch.testing.assert_close(ours(ids), theirs(ids))
+
+
+def test_the_larger_start_doubles_gate_and_candidate_alone():
+    changes = load_script("nb12_changes")
+    torch.manual_seed(0)
+    plain = changes.model_of("SwiGLU").state_dict()
+    torch.manual_seed(0)
+    larger = changes.model_of("larger start").state_dict()
+    for name, weight in plain.items():
+        doubled = name.endswith((".gate.weight", ".up.weight"))
+        torch.testing.assert_close(larger[name], weight * (2 if doubled else 1))
+
+
+def test_bits_are_those_of_an_even_guess(built):
+    class Even(nn.Module):
+        def forward(self, ids):
+            return torch.zeros(*ids.shape, 256)
+
+    class Bytes:
+        def encode(self, text):
+            return list(text.encode())
+
+    bits = built["story_bits"](Even(), Bytes(), 0, ["a", "three bàn"])
+    assert bits == pytest.approx(8)
+
+
+def test_greedy_text_ends_with_the_token_between_stories(built):
+    class Next(nn.Module):
+        def forward(self, ids):
+            return nn.functional.one_hot((ids + 1) % 5, 5).double()
+
+    class Join:
+        def decode(self, ids):
+            return ids
+
+    assert built["greedy_text"](Next(), Join(), 2) == [2, 3, 4, 0, 1, 2]
+    assert built["greedy_text"](Next(), Join(), 2, most=3) == [2, 3, 4, 0]
+
+
+@pytest.mark.skipif(not TRAINED.is_dir(), reason="needs the model stories260K")
+def test_the_trained_llama_writes_its_published_text(built):
+    constants = notebook_code.built("12", "FOLDER", "PUBLISHED", Path=Path)
+    folder = (NOTEBOOK.parent / constants["FOLDER"]).resolve()
+    assert folder == TRAINED.resolve()
+    model, pieces = import_llama(folder)
+    text = built["greedy_text"](model, pieces, pieces.bos_id)
+    assert text == (folder / "greedy.txt").read_text("utf-8")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert digest.startswith(constants["PUBLISHED"])
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, HEADS])

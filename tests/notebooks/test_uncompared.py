@@ -51,24 +51,29 @@ CLAIMS = {
     ],
     "12": [
         Claim(
-            "{five.median():.2f}  from",
-            rf"^LLaMA +{NUMBER}  from {NUMBER} to {NUMBER}$",
-            lambda middle, low, high: 0.2 < low <= middle <= high < 5,
+            'found = f"theirs {bits:.2f}',
+            rf"as published ✓\n{NUMBER} stories: theirs {NUMBER}, "
+            rf"ours {NUMBER} bits per byte$",
+            lambda stories, theirs, ours: stories > 40 and 0.5 < ours < theirs < 1.0,
         ),
         Claim(
-            'pairs["nn.RMSNorm"]',
+            '"8 sets": (writing(8)',
             rf"'RMSNorm': {NUMBER}, 'nn.RMSNorm': {NUMBER}, 'SwiGLU': {NUMBER}, "
-            rf"'32 heads': {NUMBER}\}}",
-            lambda ours, torch, gate, heads: (
-                ours > 1 and torch > 1 and 0.5 < gate < 2 and heads > 1.2
+            rf"'32 heads': {NUMBER}, '8 sets': {NUMBER}, '1 set': {NUMBER}\}}",
+            lambda ours, torch, gate, heads, eight, one: (
+                ours > 1
+                and torch > 1
+                and 0.5 < gate < 2
+                and heads > 1.2
+                and 0 < one < eight < 0.8
             ),
         ),
     ],
     "13": [
         Claim(
-            "stages = [(0, birth)",
+            "stages = [(0, untrained)",
             rf"(?s)^{NUMBER}   .*^{NUMBER}  [^\n]*\n*\Z",
-            lambda birth, final: abs(birth - 7.28) < 0.3 and final < 1.8,
+            lambda untrained, final: abs(untrained - 7.28) < 0.3 and final < 1.8,
             'lines["floor"] < final < 0.85 * lines["bigram"]',
         ),
         Claim(
@@ -87,7 +92,12 @@ CLAIMS = {
             "{bits[-1]:.2f}  {its_bits:.2f}",
             rf"^{NUMBER}  {NUMBER}$",
             lambda ours, shipped: 0.1 < shipped < ours < 2.0,
-            "0.1 < bits[-1] < 2.0",
+            'bits[-1] < real_lines["bigram"]',
+        ),
+        Claim(
+            "gpt_neo(tale)",
+            rf"^\[{', '.join([NUMBER] * 8)}\]$",
+            lambda *ids: all(0 <= one < 50_257 for one in ids),
         ),
     ],
     "14": [

@@ -1,0 +1,216 @@
+"""Exercise of notebook 12: the whole attention of LLaMA, from given matrices.
+
+Knows the shared layer. Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from einops import rearrange, repeat
+from jaxtyping import Float
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from course_utils.attention import GroupedQueryAttention
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.masks import causal_mask
+from course_utils.positions import rotary_table, rotate
+
+
+def grouped_attention(
+    x: Float[Tensor, "b t m"],
+    to_queries: Float[Tensor, "m m"],
+    to_keys: Float[Tensor, "n m"],
+    to_values: Float[Tensor, "n m"],
+    to_output: Float[Tensor, "m m"],
+    table: tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]],
+    num_heads: int,
+) -> Float[Tensor, "b t m"]:
+    """Project, cut into heads, turn, repeat keys and values, attend, project back."""
+    width = len(to_queries) // num_heads
+    queries, keys, values = (
+        rearrange(F.linear(x, weight), "b t (h d) -> b h t d", d=width)
+        for weight in (to_queries, to_keys, to_values)
+    )
+    queries, keys = rotate(queries, *table), rotate(keys, *table)
+    share = num_heads // keys.shape[1]
+    keys, values = (part.repeat_interleave(share, 1) for part in (keys, values))
+    context = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    return F.linear(rearrange(context, "b h t d -> b t (h d)"), to_output)
+
+
+def output_of_the_layer(x, to_queries, to_keys, to_values, to_output, table, num_heads):
+    """The shared layer with these weights."""
+    width = len(to_queries) // num_heads
+    groups = len(to_keys) // width
+    layer = GroupedQueryAttention(len(to_queries), num_heads, groups)
+    weights = {
+        "to_queries.weight": to_queries,
+        "to_keys.weight": to_keys,
+        "to_values.weight": to_values,
+        "to_output.weight": to_output,
+    }
+    return functional_call(layer, weights, (x, table), {"causal": True})
+
+
+def _inputs(generator):
+    def one(b, t, heads, groups, width):
+        m = heads * width
+        shapes = (m, m), (groups * width, m), (groups * width, m), (m, m)
+        weights = (normal(generator, *shape) / m**0.5 for shape in shapes)
+        cosines, sines = rotary_table(t, width)
+        kind = torch.get_default_dtype()
+        table = cosines.to(kind), sines.to(kind)
+        return 2 * normal(generator, b, t, m), *weights, table, heads
+
+    return [one(2, 5, 6, 3, 4), one(1, 7, 4, 1, 6), one(3, 1, 2, 2, 8)]
+
+
+# --- the mistakes: the same steps, one of them wrong ---------------------------------
+
+
+def _neighbors(x, cosines, sines):
+    """Turn the pairs (0, 1), (2, 3), … in place of (i, i + d/2)."""
+    order = torch.arange(x.shape[-1]).view(2, -1).T.flatten()
+    return rotate(x[..., order.argsort()], cosines, sines)[..., order]
+
+
+def _in_turn(x, share):
+    return x.repeat(1, share, 1, 1)
+
+
+def _own_set(x, share):
+    return repeat(x, "b g t d -> b (g share) t d", share=share)
+
+
+def _scaled(queries, keys, values, mask, scale):
+    scores = queries @ keys.transpose(-1, -2) * scale
+    return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ values
+
+
+def _attention(
+    turned=("queries", "keys"),
+    turn=rotate,
+    lend=_own_set,
+    causal=True,
+    scale=lambda d, m: d**-0.5,
+    joined="b h t d -> b t (h d)",
+    projected=True,
+):
+    """The forward pass, with some of its steps replaced."""
+
+    def answer(x, to_queries, to_keys, to_values, to_output, table, num_heads):
+        width = len(to_queries) // num_heads
+        matrices = {"queries": to_queries, "keys": to_keys, "values": to_values}
+        parts = {}
+        for role, weight in matrices.items():
+            cut = rearrange(x @ weight.T, "b t (h d) -> b h t d", d=width)
+            parts[role] = turn(cut, *table) if role in turned else cut
+        queries, keys, values = parts.values()
+        share = num_heads // keys.shape[1]
+        keys, values = lend(keys, share), lend(values, share)
+        mask = causal_mask(x.shape[1])
+        mask = mask if causal else torch.ones_like(mask)
+        factor = scale(width, len(to_queries))
+        context = _scaled(queries, keys, values, mask, factor)
+        if joined is None:
+            context = context.reshape(x.shape)
+        else:
+            context = rearrange(context, joined)
+        return context @ to_output.T if projected else context
+
+    return answer
+
+
+ATTEND = Exercise(
+    "llama.grouped_attention",
+    "Gives “b t m”: causal attention of x “b t m” with the weights “m m”, “n m”, "
+    "“n m”, “m m” as nn.Linear holds them, rotary by the table (two “t d”). The "
+    "attention of LLaMA.",
+    ("x", "to_queries", "to_keys", "to_values", "to_output", "table", "num_heads"),
+    grouped_attention,
+    _inputs,
+    (
+        Mistake(
+            "no causal mask",
+            _attention(causal=False),
+            "The last position is right. Each earlier one looks at words to come.",
+            "Position t may look at positions 0 to t: `is_causal=True`, or the mask of "
+            "notebook 03.",
+        ),
+        Mistake(
+            "nothing is turned",
+            _attention(turned=()),
+            "Position 0 is right, the others are not: what depends on the position?",
+            "The table is still unused. Two of the three are turned by it.",
+        ),
+        Mistake(
+            "only the queries are turned",
+            _attention(turned=("queries",)),
+            "A score then depends on the place of the query, not on the distance.",
+            "A query and a key at the same place must be turned by the same angle.",
+        ),
+        Mistake(
+            "the values are turned too",
+            _attention(turned=("queries", "keys", "values")),
+            "The scores are right. What is mixed by them was turned as well.",
+            "A turn is to be seen in scores alone. Which of the three has no part in "
+            "a score?",
+        ),
+        Mistake(
+            "neighboring columns are turned as a pair",
+            _attention(turn=_neighbors),
+            "Lengths and distances are right, but other pairs are turned: that is the "
+            "colleague of section 7.",
+            "`rotate` pairs column i with column i + d/2.",
+        ),
+        Mistake(
+            "keys and values dealt in turn",
+            _attention(lend=_in_turn),
+            "Heads 0 and 1 read different sets. Which heads form a group?",
+            "Neighboring heads share a set: see the exercise before this one.",
+        ),
+        Mistake(
+            "the scores are not scaled",
+            _attention(scale=lambda d, m: 1.0),
+            "The softmax is too sharp from position 1 on.",
+            "By what does attention divide a score before the softmax?",
+        ),
+        Mistake(
+            "scaled by the width of the model",
+            _attention(scale=lambda d, m: m**-0.5),
+            "The softmax is too flat. How long is the vector that makes a score?",
+            "A head has d columns, not m.",
+        ),
+        Mistake(
+            "heads joined without moving their axis back",
+            _attention(joined=None),
+            "The shape is right, but numbers of different positions got mixed.",
+            "“b h t d” becomes “b t (h d)”: the heads go behind the positions first.",
+        ),
+        Mistake(
+            "heads joined in another order",
+            _attention(joined="b h t d -> b t (d h)"),
+            "Each head is right. The output matrix expects one head after the other.",
+            "In a pattern the first name in brackets runs slowest.",
+        ),
+        Mistake(
+            "no output projection",
+            _attention(projected=False),
+            "The context is right, and to_output is unused.",
+            "One matrix is left. `F.linear(y, weight)` computes y @ weight.T.",
+        ),
+    ),
+    (
+        "Project x three times, and cut each product into heads of width "
+        "len(to_queries) // num_heads; keys and values have fewer of them.",
+        "Turn queries and keys by `rotate(…, *table)`, then repeat each set of keys "
+        "and values for the heads of its group.",
+        "Attend causally, bring “b h t d” back to “b t (h d)”, project.",
+    ),
+    trains=True,
+    shared=output_of_the_layer,
+)
+
+
+EXERCISES = (ATTEND,)
