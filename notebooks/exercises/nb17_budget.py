@@ -230,6 +230,110 @@ BYTES = Exercise(
 )
 
 
+def activations(rows: int, length: int, width: int, hidden: int) -> int:
+    """Bytes that a SwiGLU network in bfloat16 keeps for its backward pass.
+
+    Per token its input and four vectors of the hidden width: gate and up, the gate
+    after SiLU, and the product of this with up.
+    """
+    numbers = rows * length * (width + 4 * hidden)
+    return 2 * numbers
+
+
+def _networks(generator):
+    def one(rows, width, hidden):
+        length = torch.randint(7, 20, (), generator=generator).item()
+        return rows, length, width, hidden
+
+    return [one(3, 24, 50), one(1, 16, 40), one(5, 10, 27)]
+
+
+ACTIVATIONS = Exercise(
+    "scaling.activations",
+    "Gives the bytes that a SwiGLU network in bfloat16 keeps for the way back, by the "
+    "rules above, for rows × length tokens of this width; hidden is d_ff. This is the "
+    "memory that grows with the batch.",
+    ("rows", "length", "width", "hidden"),
+    activations,
+    _networks,
+    (
+        Mistake(
+            "float32",
+            lambda *sizes: 2 * activations(*sizes),
+            "Right for float32. How many bytes has a number in bfloat16?",
+            "bfloat16 has 16 bits.",
+        ),
+        Mistake(
+            "numbers, not bytes",
+            lambda *sizes: activations(*sizes) // 2,
+            "You count numbers. Memory is counted in bytes.",
+            "bfloat16 has 16 bits.",
+        ),
+        Mistake(
+            "bits, not bytes",
+            lambda *sizes: 8 * activations(*sizes),
+            "Those are bits. Memory is counted in bytes.",
+            "A byte has 8 bits.",
+        ),
+        Mistake(
+            "the input is missing",
+            lambda rows, length, width, hidden: 2 * rows * length * 4 * hidden,
+            "The hidden vectors are right. Which gradient needs what came in?",
+            "gate and up are matrix products. What does a matrix product keep?",
+        ),
+        Mistake(
+            "one vector of the width too many",
+            lambda rows, length, width, hidden: (
+                2 * rows * length * (2 * width + 4 * hidden)
+            ),
+            "One vector of the width is enough. Did you count the input twice, or what "
+            "comes out?",
+            "gate and up have the same input. And nothing in this network needs its "
+            "own output again.",
+        ),
+        Mistake(
+            "one hidden vector is missing",
+            lambda rows, length, width, hidden: (
+                2 * rows * length * (width + 3 * hidden)
+            ),
+            "One vector of the hidden width is missing. Go through the operations "
+            "once more.",
+            "Write down what SiLU keeps, what the product of two vectors keeps, and "
+            "what down keeps.",
+        ),
+        Mistake(
+            "two hidden vectors are missing",
+            lambda rows, length, width, hidden: (
+                2 * rows * length * (width + 2 * hidden)
+            ),
+            "Two vectors of the hidden width are missing. Go through the operations "
+            "once more.",
+            "Write down what SiLU keeps, what the product of two vectors keeps, and "
+            "what down keeps.",
+        ),
+        Mistake(
+            "one row",
+            lambda rows, length, width, hidden: activations(1, length, width, hidden),
+            "That is one row. Each row of the batch has activations of its own.",
+            "One argument is unused.",
+        ),
+        Mistake(
+            "the weights as well",
+            lambda rows, length, width, hidden: (
+                activations(rows, length, width, hidden) + 2 * 3 * width * hidden
+            ),
+            "You added the weights. They are there without a batch, too.",
+            "Does what you count double with the batch? All of it should.",
+        ),
+    ),
+    (
+        "Take the operations one after the other: gate, up, SiLU, product, down.",
+        "Write down for each what it keeps, and cross out what stands there already.",
+        "Add up the numbers for one token, then all tokens, then bytes.",
+    ),
+)
+
+
 def days(
     parameters: float, tokens: float, machines: int, speed: float, share: float
 ) -> float:
@@ -296,4 +400,4 @@ DAYS = Exercise(
 )
 
 
-EXERCISES = (PARAMETERS, FLOPS, BYTES, DAYS)
+EXERCISES = (PARAMETERS, FLOPS, BYTES, ACTIVATIONS, DAYS)

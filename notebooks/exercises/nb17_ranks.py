@@ -1,4 +1,4 @@
-"""Exercises of notebook 17: what each of several processes reads and keeps.
+"""Exercises of notebook 17: what each of several processes reads, keeps and adds.
 
 Knows the shared `Processes`. Knows nothing of how an answer is run or shown.
 """
@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.shapes import IGNORED
 
 
 def rows_of_rank(batch: Tensor, rank: int, count: int) -> Tensor:
@@ -114,4 +115,114 @@ KEPT = Exercise(
 )
 
 
-EXERCISES = (ROWS, KEPT)
+def mean_over_ranks(losses: Tensor, labels: list[Tensor]) -> float:
+    """The mean loss of all labels, from each rank's mean loss and its labels."""
+    counts = torch.stack([(part != IGNORED).sum() for part in labels])
+    return ((losses * counts).sum() / counts.sum()).item()
+
+
+def _weighted(losses, weights):
+    weights = torch.tensor(weights)
+    return ((losses * weights).sum() / weights.sum()).item()
+
+
+def _counts(labels):
+    return [int((part != IGNORED).sum()) for part in labels]
+
+
+def _pairs(labels):
+    return zip(labels, _counts(labels), strict=True)
+
+
+def _sum(losses, labels):
+    return (losses * torch.tensor(_counts(labels))).sum().item()
+
+
+def _parts(generator):
+    kind = torch.get_default_dtype()
+
+    def one(*ranks):
+        """Each rank has (rows, length, labels that do not count)."""
+        labels = []
+        for rows, length, ignored in ranks:
+            part = torch.randint(0, 90, (rows * length,), generator=generator)
+            part[len(part) - ignored :] = IGNORED
+            labels.append(part.view(rows, length))
+        losses = 1 + 3 * torch.rand(len(ranks), generator=generator, dtype=kind)
+        return losses + torch.arange(len(ranks)), labels
+
+    return [
+        one((2, 6, 1), (2, 9, 11)),
+        one((3, 5, 0), (2, 8, 4), (2, 4, 5)),
+        one((2, 4, 3)),
+    ]
+
+
+MEAN = Exercise(
+    "scaling.mean_over_ranks",
+    "Gives the loss that one process would report, from the mean loss of each rank "
+    "(tensor “r”) and the labels of each rank (a list of tensors “b t”; −100 does not "
+    "count). Otherwise two ranks train another model than one.",
+    ("losses", "labels"),
+    mean_over_ranks,
+    _parts,
+    (
+        Mistake(
+            "every rank weighs the same",
+            lambda losses, labels: losses.mean().item(),
+            "A rank with two labels counts as much as one with twenty.",
+            "Weigh each loss by a number of the rank. By which?",
+        ),
+        Mistake(
+            "weighed by rows",
+            lambda losses, labels: _weighted(losses, [len(part) for part in labels]),
+            "Ranks with equally many rows count the same. Are their rows equally long?",
+            "A mean loss is a mean over what? Weigh by that.",
+        ),
+        Mistake(
+            "padding counts",
+            lambda losses, labels: _weighted(losses, [part.numel() for part in labels]),
+            "You weigh by all places. Some labels were left out of the mean of a rank.",
+            "A label of −100 does not count.",
+        ),
+        Mistake(
+            "weighed by the padding",
+            lambda losses, labels: _weighted(
+                losses, [part.numel() - n + 1e-9 for part, n in _pairs(labels)]
+            ),
+            "You count the labels that do not count.",
+            "Turn the comparison with −100 around.",
+        ),
+        Mistake(
+            "the sum",
+            lambda losses, labels: _sum(losses, labels),
+            "That is the sum of the losses of all labels. A mean is wanted.",
+            "Divide by the number of all labels.",
+        ),
+        Mistake(
+            "divided by the ranks",
+            lambda losses, labels: _sum(losses, labels) / len(labels),
+            "You add up over labels, and divide by ranks.",
+            "How many things did you add up, after multiplying by the labels?",
+        ),
+        Mistake(
+            "times the number of ranks",
+            lambda losses, labels: len(labels) * mean_over_ranks(losses, labels),
+            "It is too large by the number of ranks.",
+            "The shares n / Σn already add up to one.",
+        ),
+        Mistake(
+            "rank 0 alone",
+            lambda losses, labels: losses[0].item(),
+            "That is what rank 0 knows before it has heard the others.",
+            "Which argument is unused?",
+        ),
+    ),
+    (
+        "Count the labels of each rank first, without those that are −100.",
+        "Loss times labels is a sum over labels. Sums of all ranks may be added.",
+    ),
+)
+
+
+EXERCISES = (ROWS, KEPT, MEAN)

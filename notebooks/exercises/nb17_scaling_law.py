@@ -3,6 +3,8 @@
 Knows nothing of models or of how an answer is run or shown.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -72,6 +74,20 @@ POWER = Exercise(
             "Which of the two do you choose, and which do you then measure?",
         ),
         Mistake(
+            "the height, not the slope",
+            lambda compute, losses: (
+                losses.log().mean() + power(compute, losses) * compute.log().mean()
+            ).item(),
+            "That is where the line stands, the logarithm of a, and not how it falls.",
+            "polyfit gives the highest power first: the slope, then the height.",
+        ),
+        Mistake(
+            "two bases",
+            lambda compute, losses: power(compute, losses) * math.log(10),
+            "The logarithms of the two axes have different bases.",
+            "ln on both axes, or log10 on both.",
+        ),
+        Mistake(
             "only the ends count",
             lambda compute, losses: (
                 -(
@@ -115,6 +131,13 @@ HALVING = Exercise(
             "the exponent itself",
             lambda b: 2**b,
             "Put your k in: does k^(−b) give one half?",
+            "To undo “to the power b”, which power do you need?",
+        ),
+        Mistake(
+            "half to the power b",
+            lambda b: 0.5**b,
+            "That is what twice the compute leaves of the loss. Which compute leaves "
+            "half of it?",
             "To undo “to the power b”, which power do you need?",
         ),
         Mistake(
@@ -169,6 +192,12 @@ PADDING = Exercise(
             lambda lengths, size: 1 - sum(lengths) / max(lengths) / len(lengths),
             "One long text makes every batch long. How long must a batch be?",
             "Each batch has a longest text of its own.",
+        ),
+        Mistake(
+            "sorted first",
+            lambda lengths, size: padding_share(sorted(lengths), size),
+            "You put texts of like length together. Here they stay in their order.",
+            "Batch by batch, as the list has them.",
         ),
         Mistake(
             "the mean of the batches",

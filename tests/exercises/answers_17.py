@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import torch
-from nb17_budget import days, flops, parameters
-from nb17_ranks import bytes_per_process, rows_of_rank
+from nb17_budget import activations, days, flops, parameters
+from nb17_ranks import bytes_per_process, mean_over_ranks, rows_of_rank
 from nb17_scaling_law import halving, padding_share, power
 from torch.nn.utils.rnn import pad_sequence
 
@@ -37,6 +37,40 @@ def flops_by_parts(matrices, layers, width, length, tokens):
     forward = 2 * matrices + layers * (scores + contexts)
     backward = 2 * forward
     return float(tokens * (forward + backward))
+
+
+def activations_by_names(rows, length, width, hidden):
+    kept = {"input": width, "gate": hidden, "up": hidden}
+    kept |= {"silu": hidden, "product": hidden}
+    return 16 // 8 * sum(kept.values()) * rows * length
+
+
+def activations_by_tensors(rows, length, width, hidden):
+    sizes = [(rows, length, width)] + 4 * [(rows, length, hidden)]
+    made = [torch.empty(size, dtype=torch.bfloat16) for size in sizes]
+    return sum(x.numel() * x.element_size() for x in made)
+
+
+def activations_by_numpy(rows, length, width, hidden):
+    return float(np.prod([2, rows, length]) * (width + hidden * 4))
+
+
+def mean_by_loops(losses, labels):
+    total = count = 0
+    for loss, part in zip(losses, labels, strict=True):
+        counted = sum(1 for label in part.flatten().tolist() if label != -100)
+        total, count = total + loss * counted, count + counted
+    return total / count
+
+
+def mean_by_average(losses, labels):
+    counts = [(part != -100).sum().item() for part in labels]
+    return np.average(losses.numpy(), weights=counts)
+
+
+def mean_by_shares(losses, labels):
+    counts = torch.tensor([(part >= 0).sum() for part in labels], dtype=losses.dtype)
+    return losses @ (counts / counts.sum())
 
 
 def days_by_steps(parameters, tokens, machines, speed, share):
@@ -109,6 +143,18 @@ RIGHT_ANSWERS = {
         flops,
     ],
     "scaling.bytes": [16, 4 * 4.0, torch.tensor(16)],
+    "scaling.activations": [
+        activations_by_names,
+        activations_by_tensors,
+        activations_by_numpy,
+        activations,
+    ],
+    "scaling.mean_over_ranks": [
+        mean_by_loops,
+        mean_by_average,
+        mean_by_shares,
+        mean_over_ranks,
+    ],
     "scaling.days": [
         days_by_steps,
         lambda n, d, many, fast, s: 6 * n * d / (many * fast * s * 24 * 3600),
@@ -149,11 +195,19 @@ def padded_to_the_longest_for_each_word(lengths, size):
 DOUBLE_MISTAKES = {
     "scaling.parameters": [no_heads_no_ties],
     "scaling.flops": [lambda n, layers, m, t, d: 2 * n * d],
+    "scaling.activations": [
+        lambda rows, length, width, hidden: 4 * rows * length * 4 * hidden
+    ],
+    "scaling.mean_over_ranks": [
+        lambda losses, labels: sum(
+            loss * part.numel() for loss, part in zip(losses, labels, strict=True)
+        )
+    ],
     "scaling.days": [lambda n, d, many, fast, s: 2 * n * d / (many * fast) / 86_400],
     "scaling.power": [
         lambda compute, losses: np.polyfit(compute.numpy(), losses.numpy(), 1)[0]
     ],
-    "scaling.halving": [lambda b: 0.5**b],
+    "scaling.halving": [lambda b: 0.1 ** (1 / b)],
     "scaling.padding": [padded_to_the_longest_for_each_word],
     "scaling.rows_of_rank": [
         lambda batch, rank, count: batch[rank * (len(batch) // count) :][

@@ -6,15 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from nb17_budget import days, flops, parameters
-from nb17_ranks import bytes_per_process
+from nb17_budget import activations, days, flops, parameters
+from nb17_ranks import bytes_per_process, mean_over_ranks
 from nb17_scaling_law import padding_share
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.config import LlamaConfig
 from course_utils.data.batches import padded_batches
+from course_utils.feedforward import SwiGLU
 from course_utils.looking.recording import record
 from course_utils.models import LlamaLM
+from course_utils.training.losses import label_loss
 from tests.support.notebook_code import built
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "17_scaling_out.ipynb"
@@ -92,3 +94,23 @@ def test_the_shares_of_padding_are_those_of_the_batches():
     padding = sum((x == -100).sum() for x in labels) / sum(x.numel() for x in labels)
     # a row of labels is a text and its end
     assert padding_share([n + 1 for n in lengths], 2) == pytest.approx(padding.item())
+
+
+@pytest.mark.parametrize("width, hidden", [(24, 60), (16, 40)])
+def test_the_activations_are_those_that_pytorch_keeps(width, hidden):
+    kept_for_backward = define("kept_for_backward")
+    network = SwiGLU(width, hidden).bfloat16()
+    x = torch.randn(3, 7, width, dtype=torch.bfloat16, requires_grad=True)
+    assert kept_for_backward(network, x) == activations(3, 7, width, hidden)
+    with torch.no_grad():
+        assert kept_for_backward(network, x) == 0
+
+
+def test_the_mean_over_ranks_is_the_loss_of_one_process():
+    logits, labels = torch.randn(4, 6, 9), torch.randint(9, (4, 6))
+    labels[1, 2:] = labels[3, 4:] = -100
+    ranks = [slice(0, None, 2), slice(1, None, 2)]
+    losses = [label_loss(logits[rank], labels[rank], 0.0) for rank in ranks]
+    found = mean_over_ranks(torch.stack(losses), [labels[rank] for rank in ranks])
+    assert found == pytest.approx(label_loss(logits, labels, 0.0).item())
+    assert found != pytest.approx(torch.stack(losses).mean().item())
