@@ -46,7 +46,8 @@ def _rows(generator):
             eos_id,
         )
 
-    return [one(2, 5, 7, 1, 9, 4), one(3, 4, 6, 5)]
+    full = one(4, 3, 3, 3)  # windows without labels would fill the stream exactly
+    return [one(2, 5, 7, 1, 9, 4), one(3, 4, 6, 5), full]
 
 
 def _stream(rows, eos_id, first=True, between=True):
@@ -82,6 +83,16 @@ def _equal(rows, length, eos_id):
     return inputs, inputs
 
 
+def _rolled(rows, length, eos_id):
+    inputs, _ = blocks(rows, length, eos_id)
+    return inputs, inputs.roll(-1, dims=1)
+
+
+def _one_too_many(rows, length, eos_id):
+    stream = _stream(rows, eos_id)
+    return _windows(torch.cat([stream, torch.tensor([eos_id])]), length)
+
+
 PACK = Exercise(
     "training.blocks",
     "Gives inputs and labels, both “b t”, from rows of ids: one stream (an end first "
@@ -109,6 +120,19 @@ PACK = Exercise(
             _equal,
             "The model would learn to repeat what it has just read.",
             "Both come from the same stream. One begins a token later.",
+        ),
+        Mistake(
+            "labels rolled within a window",
+            _rolled,
+            "The last place of each window is labeled with the window's own first "
+            "token. What follows it in the stream?",
+            "Shift the whole stream by one, and cut afterwards.",
+        ),
+        Mistake(
+            "a label behind the end of the stream",
+            _one_too_many,
+            "Behind the last end nothing follows, so it has no label. You made one up.",
+            "The last token of the stream is a label, never an input.",
         ),
         Mistake(
             "a label is lost at each border",

@@ -1,4 +1,4 @@
-"""Exercises of notebook 13: how surprised is a reader?
+"""Exercises of notebook 13: how surprised is a model?
 
 Knows the shared loss. Knows nothing of how an answer is run or shown.
 """
@@ -52,6 +52,10 @@ def _of_exponentials(logits, labels):
     return losses[counts].exp().mean().item()
 
 
+def _clamped(logits, labels):
+    return perplexity(logits, labels.clamp(min=0))
+
+
 def _by_sentence(logits, labels):
     losses, counts = _each(logits, labels)
     return (losses.sum(1) / counts.sum(1)).mean().exp().item()
@@ -60,7 +64,7 @@ def _by_sentence(logits, labels):
 PERPLEXITY = Exercise(
     "training.perplexity",
     "Gives e to the mean loss, for logits “b t v” and labels “b t” (−100: padding): "
-    "among so many equally likely tokens a reader as unsure as this would choose.",
+    "among so many equally likely tokens a model as unsure as this would choose.",
     ("logits", "labels"),
     perplexity,
     _guesses,
@@ -85,6 +89,13 @@ PERPLEXITY = Exercise(
             "Divide by the number of labels that are not −100.",
         ),
         Mistake(
+            "padding is taken for token 0",
+            _clamped,
+            "A label of −100 is no token. You ask how surprising token 0 would be "
+            "there.",
+            "Leave those places out before the mean; do not give them another label.",
+        ),
+        Mistake(
             "sentence by sentence",
             _by_sentence,
             "A short sentence has the same say as a long one. Is a token a token?",
@@ -93,14 +104,14 @@ PERPLEXITY = Exercise(
         Mistake(
             "the loss itself",
             lambda logits, labels: label_loss(logits, labels, 0.0).item(),
-            "That is the loss in nats. A reader with no idea among 10 words has "
+            "That is the loss in nats. A model with no idea among 10 words has "
             "perplexity 10: what does its loss become?",
             "One step is missing: what undoes a logarithm?",
         ),
         Mistake(
             "the sum for the mean",
             lambda logits, labels: _each(logits, labels)[0].sum().exp().item(),
-            "A longer text would have a larger perplexity, whoever reads it.",
+            "A longer text would have a larger perplexity, whatever the model.",
             "How many labels were counted? Divide before the power.",
         ),
     ),
@@ -109,13 +120,13 @@ PERPLEXITY = Exercise(
 )
 
 
-# --- the trigram reader ------------------------------------------------------------
+# --- the trigram model ------------------------------------------------------------
 
 
 def trigram_line(
     train_rows: Rows, held_rows: Rows, tokenizer: Any, alpha: float = 0.01
 ) -> float:
-    """Nats per token of a reader who looks two tokens back."""
+    """Nats per token of a model that looks two tokens back."""
 
     def triples(rows):
         for row in rows:
@@ -176,13 +187,13 @@ TRIGRAM = Exercise(
         Mistake(
             "one token back",
             lambda *given: _mean(_chances(*given, back=1)),
-            "That is the bigram line. How far back does this reader look?",
+            "That is the bigram line. How far back does this model look?",
             "Count threes, and the pairs that begin them.",
         ),
         Mistake(
             "the end is not counted",
             lambda *given: _mean(_chances(*given, end=0)),
-            "This reader never has to guess where a story ends. All others had to.",
+            "This model never has to guess where a story ends. All others had to.",
             "Each row has one token more than it shows. Which one?",
         ),
         Mistake(
@@ -218,9 +229,23 @@ TRIGRAM = Exercise(
             "One surprise per token first. Their mean is the loss.",
         ),
         Mistake(
+            "the exam is counted as well",
+            lambda train, held, *rest: trigram_line([*train, *held], held, *rest),
+            "The counts hold the very texts on which the loss is measured.",
+            "What may be counted: train_rows, held_rows, or both?",
+        ),
+        Mistake(
+            "the mean of the texts' means",
+            lambda train, held, *rest: (
+                sum(trigram_line(train, [row], *rest) for row in held) / len(held)
+            ),
+            "A short text has the same say as a long one. Is a token a token?",
+            "One mean over all tokens and ends of held_rows.",
+        ),
+        Mistake(
             "counted in the exam",
             lambda train, held, *rest: trigram_line(held, held, *rest),
-            "This reader has seen the exam: its counts come from held_rows.",
+            "This model has seen the exam: its counts come from held_rows.",
             "Count in one list of rows, measure on the other.",
         ),
     ),

@@ -34,7 +34,8 @@ def rate_of_the_course(step: int, steps: int, warmup: int, peak: float) -> float
 def _moments(generator):
     peak = 1 + round(torch.rand((), generator=generator).item(), 2)
     long = [(step, 20, 5, peak) for step in (1, 5, 6, 13, 20)]
-    return [*long, (3, 30, 9, peak), (30, 30, 9, peak)]
+    no_climb = [(1, 8, 0, peak), (8, 8, 0, peak)]
+    return [*long, (3, 30, 9, peak), (30, 30, 9, peak), *no_climb]
 
 
 def _half_cosine(done, peak):
@@ -60,7 +61,8 @@ def _glide(step, steps, warmup, peak):
 RATE = Exercise(
     "training.learning_rate",
     "Gives the rate at a step, counted from 1: a straight climb to the peak at step "
-    "warmup, then half a cosine that would reach 0 one step after the last.",
+    "warmup (with 0, none), then half a cosine that would reach 0 one step after the "
+    "last.",
     ("step", "steps", "warmup", "peak"),
     learning_rate,
     _moments,
@@ -72,6 +74,12 @@ RATE = Exercise(
             ),
             "Everything comes a step late, and a batch at rate 0 is read in vain.",
             "Steps are counted from 1: at step `warmup` the peak is reached.",
+        ),
+        Mistake(
+            "the climb begins with a rate of 0",
+            _after(_glide, lambda step, warmup: (step - 1) / warmup),
+            "The batch of step 1 is read in vain, and the peak is missed.",
+            "Steps are counted from 1. Which share of the peak has step `warmup`?",
         ),
         Mistake(
             "no warm-up",

@@ -38,7 +38,7 @@ def mean_loss(logits, labels):
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
-# --- the trigram reader ------------------------------------------------------------
+# --- the trigram model ------------------------------------------------------------
 
 
 def trigram_by_dicts(train_rows, held_rows, tokenizer, alpha=0.01):
@@ -168,12 +168,103 @@ def uncleared_and_late(model, optimizer, batches):
     return losses
 
 
+# --- accumulated gradients ---------------------------------------------------------
+
+
+def accumulated_by_weights(model, optimizer, batches):
+    """Each mean weighted by the part's share of the labels."""
+    losses = []
+    for parts in batches:
+        counts = [int((labels >= 0).sum()) for _, labels in parts]
+        means = []
+        for (inputs, labels), count in zip(parts, counts, strict=True):
+            loss = F.cross_entropy(model(inputs).mT, labels)
+            (loss * count / sum(counts)).backward()
+            means.append(loss.item() * count)
+        losses.append(sum(means) / sum(counts))
+        optimizer.step()
+        optimizer.zero_grad()
+    return losses
+
+
+def accumulated_by_dividing_gradients(model, optimizer, batches):
+    """Sums first; the gradients are divided before the step."""
+    losses = []
+    for parts in batches:
+        model.zero_grad()
+        total, counted = 0.0, 0
+        for inputs, labels in parts:
+            flat = labels.flatten()
+            loss = F.cross_entropy(model(inputs).flatten(0, 1), flat, reduction="sum")
+            loss.backward()
+            total += loss.detach()
+            counted += (flat != -100).sum()
+        for weight in model.parameters():
+            weight.grad /= counted
+        optimizer.step()
+        losses.append(total / counted)
+    return losses
+
+
+def accumulated_by_hand(model, optimizer, batches):
+    """Gradients asked for, added up in a list, and put where the optimizer looks."""
+    weights = list(model.parameters())
+    losses = []
+    for parts in batches:
+        counted = sum(len(labels[labels != -100]) for _, labels in parts)
+        collected = [torch.zeros_like(weight) for weight in weights]
+        whole = 0
+        for inputs, labels in parts:
+            kept = labels != -100
+            chances = model(inputs)[kept].log_softmax(-1)
+            loss = -chances.gather(1, labels[kept][:, None]).sum() / counted
+            for sum_so_far, new in zip(
+                collected, torch.autograd.grad(loss, weights), strict=True
+            ):
+                sum_so_far += new
+            whole += loss.item()
+        for weight, gradient in zip(weights, collected, strict=True):
+            weight.grad = gradient
+        optimizer.step()
+        losses += [whole]
+    return losses
+
+
+def accumulated_means_stepwise(model, optimizer, batches):
+    """Means, divided by the number of parts, and a step after each."""
+    losses = []
+    for parts in batches:
+        whole = 0.0
+        for inputs, labels in parts:
+            optimizer.zero_grad()
+            loss = mean_loss(model(inputs), labels) / len(parts)
+            loss.backward()
+            optimizer.step()
+            whole += loss.item()
+        losses.append(whole)
+    return losses
+
+
+def accumulated_means_never_emptied(model, optimizer, batches):
+    losses = []
+    for parts in batches:
+        whole = 0.0
+        for inputs, labels in parts:
+            loss = mean_loss(model(inputs), labels) / len(parts)
+            loss.backward()
+            whole += loss.item()
+        optimizer.step()
+        losses.append(whole)
+    return losses
+
+
 # --- two guards --------------------------------------------------------------------
 
 
 def rate_by_minimum(step, steps, warmup, peak):
     down = max(step - warmup, 0) / (steps - warmup + 1)
-    return peak * min(1.0, step / warmup) * math.cos(math.pi / 2 * down) ** 2
+    climb = min(1.0, step / max(warmup, 1))
+    return peak * climb * math.cos(math.pi / 2 * down) ** 2
 
 
 def rate_by_tensor(step, steps, warmup, peak):
@@ -221,6 +312,11 @@ RIGHT_ANSWERS = {
     "training.trigram": [trigram_by_dicts, trigram_by_table, trigram_line],
     "training.blocks": [blocks_by_loops, blocks_by_unfold, blocks_by_view],
     "training.step": [steps_by_model, steps_cleared_last, steps_by_hand],
+    "training.accumulate": [
+        accumulated_by_weights,
+        accumulated_by_dividing_gradients,
+        accumulated_by_hand,
+    ],
     "training.learning_rate": [rate_by_minimum, rate_by_tensor, rate_by_cases],
     "training.clip": [clip_by_pytorch, clip_by_vector, clip_by_loops],
 }
@@ -239,10 +335,14 @@ DOUBLE_MISTAKES = {
     ],
     "training.blocks": [without_end_and_shift],
     "training.step": [uncleared_inputs, uncleared_and_late],
+    "training.accumulate": [
+        accumulated_means_stepwise,
+        accumulated_means_never_emptied,
+    ],
     "training.learning_rate": [
         lambda step, steps, warmup, peak: rate_by_cases(step, steps, 0.5, 2 * peak),
         lambda step, steps, warmup, peak: (
-            (step - 1) / warmup * peak * (1 - step / steps)
+            (step - 1) / max(warmup, 1) * peak * (1 - step / steps)
         ),
     ],
     "training.clip": [

@@ -8,23 +8,39 @@ from pathlib import Path
 
 import pytest
 import torch
+from nb13_accumulation import accumulated
 from nb13_perplexity import perplexity, trigram_line
 from nb13_schedule_and_clipping import clip
 from nb13_step import steps
 
+from course_utils import pretrained
 from course_utils.config import LlamaConfig, TrainConfig
-from course_utils.data.batches import padded_batches
+from course_utils.data.batches import packed_batches, padded_batches
+from course_utils.data.files import read_texts
 from course_utils.data.hub import load_texts
 from course_utils.data.worlds.stories import story
+from course_utils.export import import_llama
+from course_utils.looking.metrics import bits_per_byte
 from course_utils.models import LlamaLM
-from course_utils.text.tokenizer import train_words
+from course_utils.text.tokenizer import train_bpe, train_words
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
 from course_utils.training.optimizers import build_optimizers
+from course_utils.training.records import load_script
 from tests.support import notebook_code
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "13_tinystories_decoder.ipynb"
-BUILT = ("transitions", "bigram_line", "unigram_line", "our_train")
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "notebooks" / "13_tinystories_decoder.ipynb"
+BUILT = (
+    "transitions",
+    "bigram_line",
+    "unigram_line",
+    "adamw",
+    "our_train",
+    "document_mask",
+)
+STORIES_260K = ROOT.parent / "shared" / "data" / "stories260K"
+TINYSTORIES = ROOT.parent / "shared" / "data" / "tinystories"
 TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
 
 
@@ -162,3 +178,90 @@ def test_the_perplexity_of_a_reader_without_an_idea_is_the_number_of_tokens():
     logits = torch.tensor([[[0.0, log(3)], [0.0, log(9)]]])
     mean = (log(4 / 3) + log(10 / 9)) / 2
     assert perplexity(logits, torch.ones(1, 2).long()) == pytest.approx(exp(mean))
+
+
+def test_adamw_by_hand_is_pytorchs(built):
+    draw = torch.Generator().manual_seed(0)
+    gradients = (5 * torch.randn(20, generator=draw).double()).tolist()
+    weight = torch.nn.Parameter(torch.ones((), dtype=torch.float64))
+    optimizer = torch.optim.AdamW([weight], 0.1, betas=(0.9, 0.95), weight_decay=0.1)
+    path = []
+    for gradient in gradients:
+        weight.grad = torch.tensor(gradient, dtype=torch.float64)
+        optimizer.step()
+        path.append(weight.item())
+    assert built["adamw"](gradients) == pytest.approx(path)
+
+
+def test_a_batch_in_parts_makes_the_step_of_the_whole_batch(data):
+    tokenizer, rows = data
+    whole = padded_batches(rows, batch_size=4, special=tokenizer)
+    settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
+    config = TrainConfig(steps=3, learning_rate=5e-3, **settings)
+    parts = [
+        [(inputs[:1], labels[:1]), (inputs[1:], labels[1:])]
+        for inputs, labels in map(whole, range(3))
+    ]
+
+    def model():
+        torch.manual_seed(0)
+        sizes = LlamaConfig(
+            vocab_size=tokenizer.vocab_size,
+            d_model=24,
+            num_heads=2,
+            num_layers=1,
+            d_ff=40,
+            max_length=16,
+        )
+        return LlamaLM(sizes).double()
+
+    ours, theirs = model(), model()
+    (optimizer,) = build_optimizers(ours, config)
+    losses = accumulated(ours, optimizer, parts)
+    torch.testing.assert_close(losses, train(theirs, whole, config).losses)
+
+
+def test_a_word_looks_at_its_own_story_only(built, data):
+    tokenizer, rows = data
+    batches = packed_batches(rows * 3, batch_size=2, length=9, special=tokenizer)
+    ids = batches(0)[0]
+    mask = built["document_mask"](ids, tokenizer.eos_id)
+    assert mask.shape == (2, 1, 9, 9)
+    for row, allowed in zip(ids.tolist(), mask[:, 0], strict=True):
+        for query, key in itertools.product(range(9), range(9)):
+            first, last = sorted((query, key))
+            same = tokenizer.eos_id not in row[first + 1 : last + 1]
+            assert allowed[query, key] == same
+
+
+def test_the_record_hides_the_same_stories(built, data):
+    record = load_script("nb13_documents")
+    ids = torch.tensor([[0, 5, 6, 0, 7, 0, 0, 8]])
+    assert torch.equal(record.document_mask(ids), built["document_mask"](ids, 0))
+
+
+@pytest.mark.skipif(
+    not (STORIES_260K.is_dir() and TINYSTORIES.is_dir()),
+    reason="needs the model stories260K and the TinyStories",
+)
+def test_the_told_bits_of_somebody_elses_model_are_measured():
+    texts = read_texts(TINYSTORIES / "train.txt")[:8000]
+    bpe = train_bpe(texts, 2048)
+    held = read_texts(TINYSTORIES / "valid.txt")[:60]
+    held = [text for text in held if len(bpe.encode(text)) < 256][:40]
+    num_bytes = sum(len(text.encode()) for text in held)
+    told = {}
+    loaded = import_llama(STORIES_260K), pretrained.load("tinystories")
+    for name, (model, tokenizer) in zip(("260K", "ours"), loaded, strict=True):
+        end = tokenizer.bos_id if name == "260K" else tokenizer.eos_id
+        nats = labels = 0
+        for row in tokenizer.encode_batch(held):
+            ids = torch.tensor([[end, *row, end]])
+            with torch.no_grad():
+                loss = label_loss(model(ids[:, :-1]), ids[:, 1:], 0.0).item()
+            nats += loss * (len(row) + 1)
+            labels += len(row) + 1
+        told[name] = bits_per_byte(nats / labels, labels, num_bytes)
+    assert told["260K"] == pytest.approx(0.864, abs=0.002)
+    assert told["ours"] == pytest.approx(0.655, abs=0.002)
+    assert "| 0.86 |" in NOTEBOOK.read_text("utf-8")

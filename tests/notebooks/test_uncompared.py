@@ -80,7 +80,7 @@ CLAIMS = {
             'print(f"{full:.0%}  {novel:.0%}',
             rf"^{NUMBER}%  {NUMBER}%  {NUMBER} of 20$",
             lambda full, novel, told: full > 8 and novel > 95 and told >= 18,
-            "novel > 0.95 and len(told) >= 18",
+            "novel > 0.95 and len(plots_told) >= 18",
         ),
         Claim(
             "real_lines.items()",

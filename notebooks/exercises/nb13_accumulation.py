@@ -1,0 +1,185 @@
+"""An exercise of notebook 13: one step from a batch that comes in parts.
+
+Knows the shared loss. Knows nothing of how an answer is run or shown.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim import SGD, Optimizer
+
+from course_utils.exercises.exercise import Exercise, Mistake
+from course_utils.shapes import IGNORED
+from course_utils.training.losses import label_loss
+
+
+def accumulated(model: nn.Module, optimizer: Optimizer, batches: Iterable) -> list:
+    """One step per batch, whose parts come one after the other; the loss of each."""
+    losses = []
+    for parts in batches:
+        counted = sum((labels != IGNORED).sum().item() for _, labels in parts)
+        optimizer.zero_grad()
+        whole = 0.0
+        for inputs, labels in parts:
+            logits = model(inputs).flatten(0, 1)
+            loss = F.cross_entropy(logits, labels.flatten(), reduction="sum") / counted
+            loss.backward()
+            whole += loss.item()
+        optimizer.step()
+        losses.append(whole)
+    return losses
+
+
+def whole_batches_of_the_course(
+    model: nn.Module, optimizer: Optimizer, batches: Iterable
+) -> list[float]:
+    """The same by the shared loss of each batch in one piece."""
+    losses = []
+    for parts in batches:
+        inputs, labels = (torch.cat(column) for column in zip(*parts, strict=True))
+        optimizer.zero_grad()
+        loss = label_loss(model(inputs), labels, 0.0)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def _in_parts(generator):
+    """A small model, its optimizer, and batches in parts with unequal padding."""
+    model = nn.Sequential(nn.Embedding(7, 5), nn.Linear(5, 7, bias=False))
+    model.to(torch.get_default_dtype())
+    for weight in model.parameters():
+        weight.data = torch.randn(weight.shape, generator=generator).to(weight)
+
+    def part(rows, *kept):
+        ids = torch.randint(7, (rows, 6), generator=generator)
+        labels = ids[:, 1:].clone()
+        for row, length in enumerate(kept):
+            labels[row, length:] = IGNORED
+        return ids[:, :-1], labels
+
+    batches = [
+        [part(3), part(2, 1, 2), part(1, 4)],
+        [part(2, 2)],
+        [part(1, 1), part(4, 5, 3)],
+    ]
+    return [(model, SGD(model.parameters(), lr=1.0), batches)]
+
+
+def _loop(share: Callable, *, empties: str = "batch", steps: str = "batch") -> Callable:
+    """Training in parts, with another idea of one of its lines.
+
+    share: (sum, labels of the part, all parts) -> what is backpropagated and added up.
+    empties, steps: whether that happens once a "batch", once a "part", or "never".
+    """
+
+    def loop(model, optimizer, batches):
+        losses = []
+        for parts in batches:
+            if empties == "batch":
+                optimizer.zero_grad()
+            whole = 0.0
+            for inputs, labels in parts:
+                if empties == "part":
+                    optimizer.zero_grad()
+                logits = model(inputs).flatten(0, 1)
+                added = F.cross_entropy(logits, labels.flatten(), reduction="sum")
+                loss = share(added, labels, parts)
+                loss.backward()
+                whole += loss.item()
+                if steps == "part":
+                    optimizer.step()
+            if steps == "batch":
+                optimizer.step()
+            losses.append(whole)
+        return losses
+
+    return loop
+
+
+def _counted(labels):
+    return (labels != IGNORED).sum()
+
+
+def _right(added, labels, parts):
+    return added / sum(_counted(some) for _, some in parts)
+
+
+ACCUMULATE = Exercise(
+    "training.accumulate",
+    "Gives the loss of each batch, before its one step. A batch is a list of parts "
+    "(inputs, labels), both “b t”, and each part must go through the model alone. The "
+    "step must be that of the whole batch.",
+    ("model", "optimizer", "batches"),
+    accumulated,
+    _in_parts,
+    (
+        Mistake(
+            "the mean of the parts' means",
+            _loop(lambda added, labels, parts: added / _counted(labels) / len(parts)),
+            "A part with few labels weighs as much as a part with many. In the whole "
+            "batch, every label weighs the same.",
+            "Divide each sum by a number that is the same for all parts of the batch.",
+        ),
+        Mistake(
+            "means added up",
+            _loop(lambda added, labels, parts: added / _counted(labels)),
+            "Three parts make a step about three times as long as the whole batch "
+            "would.",
+            "backward *adds* gradients. By what must each part be divided before it?",
+        ),
+        Mistake(
+            "sums without a division",
+            _loop(lambda added, labels, parts: added),
+            "A larger batch makes a longer step. The mean over its labels would not.",
+            "How many labels count in the whole batch?",
+        ),
+        Mistake(
+            "padding is counted",
+            _loop(
+                lambda added, labels, parts: (
+                    added / sum(some.numel() for _, some in parts)
+                )
+            ),
+            "You divide by the number of places. Labels of −100 were predicted by "
+            "nobody.",
+            "Count the labels that are not −100, over all parts.",
+        ),
+        Mistake(
+            "only the last part is left",
+            _loop(_right, empties="part"),
+            "The gradients of the earlier parts are gone before anyone used them.",
+            "How often may .grad be emptied between two steps?",
+        ),
+        Mistake(
+            "a step after every part",
+            _loop(_right, steps="part"),
+            "The second part meets a model that has already moved.",
+            "Collect first, move once.",
+        ),
+        Mistake(
+            "old gradients are still there",
+            _loop(_right, empties="never"),
+            "The first two losses are right, the third is not: the second step went "
+            "two ways at once.",
+            "backward adds to what stands in .grad. From batch to batch, who empties "
+            "it?",
+        ),
+        Mistake(
+            "the weights never move",
+            _loop(_right, steps="never"),
+            "Your losses are those of a model that stands still.",
+            "Gradients alone change nothing. Which call reads them?",
+        ),
+    ),
+    "Two loops, one inside the other: over batches, and over the parts of a batch. "
+    "Count the labels of the whole batch first. The inner loop only collects "
+    "gradients; what belongs once to a batch stands outside of it.",
+    shared=whole_batches_of_the_course,
+)
+
+
+EXERCISES = (ACCUMULATE,)
