@@ -51,7 +51,7 @@ PER_BYTE = Exercise(
         Mistake(
             "words for bytes",
             lambda text, ids: len(ids) / len(text.split()),
-            "Tokens per *word*: what is a word in a language without blanks?",
+            "Tokens per *word*: what is a word in a language without spaces?",
             "Turn the text into bytes first.",
         ),
     ),
@@ -125,7 +125,7 @@ BITS = Exercise(
             "nats for bits",
             lambda nats, counts, texts: bits_of_all(nats, counts, texts) * math.log(2),
             "Right, in another unit: nats per byte.",
-            "A bit is the surprise of one of two, ln 2 nats.",
+            "A bit is the surprise of a fair coin: ln 2 nats.",
         ),
         Mistake(
             "turned into bits the wrong way",

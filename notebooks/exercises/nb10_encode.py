@@ -60,6 +60,20 @@ def _longest(word, merges):
     return ids
 
 
+def _leftmost(word, merges):
+    """Joins the first known pair from the left, there only, and begins again."""
+    ids = list(word)
+    place = 0
+    while place < len(ids) - 1:
+        pair = tuple(ids[place : place + 2])
+        if pair in merges:
+            ids[place : place + 2] = [merges[pair]]
+            place = 0
+        else:
+            place += 1
+    return ids
+
+
 def _one_walk(word, merges):
     """Each merge once, in the order of learning, but only at its first place."""
     for pair, new in merges.items():
@@ -73,9 +87,10 @@ def _one_walk(word, merges):
 def _taught(generator):
     order = torch.randperm(4, generator=generator).tolist()
     a, b, c, d = ((4, 37, 90, 150)[place] for place in order)
-    pairs = [(b, c), (c, d), (b, b), (c, 262), (a, 260)]
+    pairs = [(b, c), (c, d), (b, b), (c, 262), (a, 260), (a, b), (260, b)]
     merges = {pair: 260 + place for place, pair in enumerate(pairs)}
     words = [(b, b, c, b, c, d), (c, b, b, b, c, b, b), (c, d, b, b), (a, b, c, d)]
+    words += [(a, b, c), (b, c, b, c, b), (a, b, c, a, b, c)]
     return [(word, merges) for word in [*words, (a,)]]
 
 
@@ -92,6 +107,12 @@ ENCODE = Exercise(
             lambda word, merges: _encoded(word, merges, lambda pair, place: place),
             "You take the first known pair that you meet.",
             "All pairs of the word compete, and not by where they stand.",
+        ),
+        Mistake(
+            "from left to right, one place at a time",
+            _leftmost,
+            "You join the first known pair that you meet, and start again.",
+            "Where a pair stands does not matter. When was it learned?",
         ),
         Mistake(
             "the longest piece first",

@@ -143,6 +143,16 @@ def _joined(word, pair, new, *, step=2, found=lambda here, pair: here == pair):
     return result
 
 
+def _up_to_the_last(word, pair, new):
+    """Walks while there is a pair to compare, and forgets the id that remains."""
+    result, place = [], 0
+    while place < len(word) - 1:
+        found = word[place : place + 2] == pair
+        result.append(new if found else word[place])
+        place += 2 if found else 1
+    return result
+
+
 def _once(word, pair, new):
     for place, here in enumerate(pairwise(word)):
         if here == pair:
@@ -209,8 +219,8 @@ MERGE = Exercise(
         ),
         Mistake(
             "the last id is lost",
-            lambda word, pair, new: _joined(word[:-1], pair, new),
-            "The end of the word never arrives. How far does your loop go?",
+            _up_to_the_last,
+            "The last id of a word is missing. How far does your loop go?",
             "An id without a right neighbor still belongs to the word.",
         ),
         Mistake(

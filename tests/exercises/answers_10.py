@@ -1,5 +1,6 @@
 """Right answers to the exercises of notebook 10 in many styles; doubly wrong ones."""
 
+import codecs
 import math
 from collections import Counter, defaultdict
 from itertools import pairwise
@@ -9,6 +10,7 @@ import torch
 from nb10_bits_per_byte import bits_of_all, tokens_per_byte
 from nb10_encode import encode
 from nb10_merges import pair_counts
+from nb10_stream import stream
 
 from course_utils.looking.metrics import bits_per_byte
 from course_utils.text import bpe
@@ -93,6 +95,37 @@ def encode_place_by_place(word, merges):
         ids[place : place + 2] = [ranks[place]]
 
 
+def stream_by_codec(ids, pieces):
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    return [decoder.decode(pieces[id]) for id in ids]
+
+
+def stream_by_lengths(ids, pieces):
+    """Decode everything so far, and count the characters that were shown."""
+    shown, length, so_far = [], 0, b""
+    for id in ids:
+        so_far += pieces[id]
+        text = so_far.decode("utf-8", "ignore")
+        shown.append(text[length:])
+        length = len(text)
+    return shown
+
+
+def stream_by_tries(ids, pieces):
+    """The longest beginning that is valid."""
+    waiting, shown = b"", []
+    for id in ids:
+        waiting += pieces[id]
+        for end in range(len(waiting), -1, -1):
+            try:
+                shown.append(str(waiting[:end], "utf-8"))
+            except UnicodeDecodeError:
+                continue
+            waiting = waiting[end:]
+            break
+    return tuple(shown)
+
+
 def bits_by_loops(nats, counts, texts):
     bits = size = 0
     for loss, count, text in zip(nats, counts, texts, strict=True):
@@ -120,6 +153,7 @@ RIGHT_ANSWERS = {
         bpe.join,
     ],
     "tokens.encode": [encode_by_ranks, encode_by_list, encode_place_by_place, encode],
+    "tokens.stream": [stream_by_codec, stream_by_lengths, stream_by_tries, stream],
     "tokens.tokens_per_byte": [
         tokens_per_byte,
         lambda text, ids: len(ids) / len(bytes(text, "utf-8")),
@@ -151,6 +185,10 @@ DOUBLE_MISTAKES = {
             (bpe.join(word, p, merges[p]) for p in pairwise(word) if p in merges), word
         ),
         lambda word, merges: encode_by_list(word, dict(reversed(merges.items()))),
+    ],
+    "tokens.stream": [
+        lambda ids, pieces: "".join(stream(ids, pieces)),
+        lambda ids, pieces: [pieces[id].decode("utf-8", "replace") for id in ids if id],
     ],
     "tokens.tokens_per_byte": [lambda text, ids: len(text) / len(ids)],
     "tokens.bits_per_byte": [

@@ -10,19 +10,20 @@ from course_utils.text import bpe
 from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "10_tokenizer.ipynb"
+TRAINERS = ("train_naive", "train_tables", "train_heap")
 TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
 
 
 @pytest.fixture(scope="module")
 def built():
-    functions = ("count_pairs", "count_words", "join", "train_naive", "train_fast")
+    functions = ("count_pairs", "count_words", "join", "make_tables", "merge_in_tables")
     return notebook_code.built(
-        "10", "FIRST", "number", *functions, "encode_word", "encode"
+        "10", "FIRST", "number", *functions, *TRAINERS, "encode_word", "encode"
     )
 
 
-@pytest.mark.parametrize("trainer", ["train_naive", "train_fast"])
-def test_both_trainers_are_the_packages(built, trainer):
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_each_trainer_is_the_packages(built, trainer):
     merges = built[trainer](TEXTS, 60)
     assert list(merges.items()) == list(bpe.train(TEXTS, 320).made.items())
 

@@ -23,6 +23,7 @@ IGNORED = {
     "07": 1,
     "08": 1,
     "09": 1,
+    "10": 1,  # a real tokenizer, where there is one
     "12": 2,
     "13": 6,
     "14": 1,

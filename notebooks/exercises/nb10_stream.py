@@ -1,0 +1,146 @@
+"""An exercise of notebook 10: show a text while its ids are still arriving.
+
+Knows bytes and UTF-8. Knows nothing of how an answer is run or shown.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from course_utils.exercises.exercise import Exercise, Mistake
+
+
+def stream(ids: Sequence[int], pieces: Sequence[bytes]) -> list[str]:
+    """What can be shown after each id; an unfinished character waits for its rest."""
+    shown = []
+    waiting = b""
+    for id in ids:
+        waiting += pieces[id]
+        whole = waiting.decode("utf-8", errors="ignore")  # without an unfinished end
+        shown.append(whole)
+        waiting = waiting[len(whole.encode()) :]
+    return shown
+
+
+def _each_alone(ids, pieces, errors):
+    return [pieces[id].decode("utf-8", errors=errors) for id in ids]
+
+
+def _everything_so_far(ids, pieces, errors):
+    rows = [ids[: end + 1] for end in range(len(ids))]
+    return [
+        b"".join(pieces[id] for id in row).decode("utf-8", errors=errors)
+        for row in rows
+    ]
+
+
+def _what_is_longer(ids, pieces):
+    """Decode everything with replacement signs, show what is longer than before."""
+    shown, length = [], 0
+    for text in _everything_so_far(ids, pieces, "replace"):
+        shown.append(text[length:])
+        length = len(text)
+    return shown
+
+
+def _all_or_nothing(ids, pieces):
+    """Show what waits only when its last byte ends a character."""
+    shown, waiting = [], b""
+    for id in ids:
+        waiting += pieces[id]
+        try:
+            shown.append(waiting.decode("utf-8"))
+            waiting = b""
+        except UnicodeDecodeError:
+            shown.append("")
+    return shown
+
+
+def _bytes_as_characters(ids, pieces):
+    return [pieces[id].decode("latin-1") for id in ids]
+
+
+def _arriving(generator):
+    """Streams over one vocabulary, whose ids are drawn."""
+    cuts = [b"b", b"\xc3", b"\xa0n", b" \xf0\x9f", b"\x99\x82", b" ok", b"n\xc6"]
+    cuts += [b"\xb0\xe1\xbb", b"\x9b", b"c \xe1", b"\xba\xbf", b"\xf0", b"\x9f"]
+    cuts += [b"\x99", b"\x82"]
+    order = torch.randperm(len(cuts), generator=generator).tolist()
+    pieces = [b"" for _ in cuts]
+    for piece, id in zip(cuts, order, strict=True):
+        pieces[id] = piece
+    streams = [
+        (0, 1, 2, 3, 4, 5),  # bàn 🙂 ok
+        (6, 7, 8, 9, 10, 3),  # nước ế and half a face
+        (5, 11, 12, 13, 14, 0),  # the bytes of a face, one by one
+        (0, 5, 0),
+        (5,),
+        (1,),
+        (),
+    ]
+    return [([order[place] for place in row], pieces) for row in streams]
+
+
+STREAM = Exercise(
+    "tokens.stream",
+    "Gives a list: for each id of a stream the text that it adds for a reader, from "
+    "`pieces[id]`, its bytes. A character appears once all its bytes are there.",
+    ("ids", "pieces"),
+    stream,
+    _arriving,
+    (
+        Mistake(
+            "each piece by itself, with replacement signs",
+            lambda ids, pieces: _each_alone(ids, pieces, "replace"),
+            "Half a character is not an error here: the other half is on its way.",
+            "Keep the bytes that you cannot show yet, and put the next piece behind.",
+        ),
+        Mistake(
+            "halves are thrown away",
+            lambda ids, pieces: _each_alone(ids, pieces, "ignore"),
+            "The halves of a character are dropped, each in its own piece.",
+            "Bytes that cannot be shown yet must still be there for the next id.",
+        ),
+        Mistake(
+            "everything so far, each time",
+            lambda ids, pieces: _everything_so_far(ids, pieces, "ignore"),
+            "Whoever prints your texts one after the other reads the beginning often.",
+            "Only what is new since the last id.",
+        ),
+        Mistake(
+            "everything so far, with replacement signs",
+            lambda ids, pieces: _everything_so_far(ids, pieces, "replace"),
+            "The beginning comes again and again, and half characters show.",
+            "Only what is new since the last id, and only whole characters.",
+        ),
+        Mistake(
+            "a replacement sign is counted as shown",
+            _what_is_longer,
+            "Where half a character was, a sign is shown already. Who takes it back?",
+            "Measure what was shown in whole characters, without a sign for the rest.",
+        ),
+        Mistake(
+            "a whole character waits for the next",
+            _all_or_nothing,
+            "A piece may end one character and begin another. The first is complete.",
+            "Show the part that is valid. Only the rest has to wait.",
+        ),
+        Mistake(
+            "a byte is taken for a character",
+            _bytes_as_characters,
+            "Each byte becomes a letter of its own. That is another code, Latin-1.",
+            "UTF-8 writes “à” as two bytes. Decode them together.",
+        ),
+        Mistake(
+            "ids that show nothing are left out",
+            lambda ids, pieces: [text for text in stream(ids, pieces) if text],
+            "Your list is shorter than the row of ids.",
+            "An id that shows nothing gets an empty text.",
+        ),
+    ),
+    "Walk along the ids and keep the bytes that are not shown yet. Decode them, with "
+    'errors="ignore" an unfinished end is left out. Remove the bytes of what you show.',
+)
+
+
+EXERCISES = (STREAM,)
