@@ -14,6 +14,8 @@ from course_utils.exercises.comparing import (
     comparable,
     difference,
     direction,
+    near,
+    not_plain,
     note,
     same,
 )
@@ -182,7 +184,7 @@ def _judge(exercise, function, cases, outcomes, seed):
     if report := _remembering(exercise, function, outcomes, seed):
         return report
     found = [
-        outcome.error or difference(outcome.value, right)
+        outcome.error or _found(exercise, outcome.value, right)
         for outcome, right in zip(outcomes, wanted, strict=True)
     ]
     if not any(found):
@@ -200,6 +202,13 @@ def _judge(exercise, function, cases, outcomes, seed):
         said = (found[place], *_ending(exercise, cases[place]), _more(exercise))
         report = Report("different", f"{exercise.name}: not yet", said)
     return dataclasses.replace(report, case=place)
+
+
+def _found(exercise, mine, wanted):
+    """The first difference that is more than the exercise tolerates, or None."""
+    if exercise.tolerance and near(mine, wanted, exercise.tolerance):
+        return None
+    return difference(mine, wanted) or (not_plain(mine) if exercise.plain else None)
 
 
 def _more(exercise):

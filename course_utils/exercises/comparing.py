@@ -22,6 +22,7 @@ from torch import Tensor
 from course_utils.exercises.describing import brief, kind, sizes
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # generous: rounding is not a mistake
+CLOSE_NUMBER = {"rtol": 5e-5, "atol": 1e-5}  # a number near 1 with four right decimals
 CLOSE_IN_HALF = {"rtol": 2e-2, "atol": 1e-3}  # float16 has 11 bits, bfloat16 has 8
 HALF = (torch.float16, torch.bfloat16)
 
@@ -37,6 +38,29 @@ def same(mine: Any, wanted: Any) -> bool:
     except Exception:  # a strange object must not stop the check
         return False
     return difference(mine, wanted) is None
+
+
+def near(mine: Any, wanted: Any, tolerance: float) -> bool:
+    """Whether two floating tensors of one shape differ nowhere by more than this."""
+    if not (isinstance(mine, Tensor) and isinstance(wanted, Tensor)):
+        return False
+    if mine.shape != wanted.shape or not _both_floating(mine, wanted):
+        return False
+    if mine.device != wanted.device:
+        return False
+    gap = mine.detach().to(wanted.dtype) - wanted.detach()
+    return bool((gap.abs() <= tolerance).all())  # NaN is never near
+
+
+def not_plain(mine: Any) -> str | None:
+    """A sentence on a number, or on one in a list, that is still a tensor, or None."""
+    entries = mine if isinstance(mine, tuple | list) else [mine]
+    if not any(isinstance(entry, Tensor) for entry in entries):
+        return None
+    return (
+        "The value is right, but it is still a tensor; a plain number is wanted: "
+        "`.item()`. A loss that is kept as a tensor keeps its whole graph in memory."
+    )
 
 
 def comparable(value: Any) -> bool:
@@ -161,7 +185,7 @@ def _equal_numbers(mine, wanted):
         return bool(mine != mine and wanted != wanted)
     try:
         gap = abs(complex(mine) - complex(wanted))
-        allowed = CLOSE["atol"] + CLOSE["rtol"] * abs(complex(wanted))
+        allowed = CLOSE_NUMBER["atol"] + CLOSE_NUMBER["rtol"] * abs(complex(wanted))
     except OverflowError:  # an integer that no float can hold
         return False
     return math.isfinite(gap) and gap <= allowed

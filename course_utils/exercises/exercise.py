@@ -39,6 +39,10 @@ class Exercise:
     Results may be tensors, numbers, strings, booleans, None, and tuples, lists, dicts
     and sets of these. Arguments may also be layers and functions. An answer may change
     an argument in place only if the reference does.
+
+    tolerance: how far the entries of a tensor may lie from the reference's, for a task
+    that many results solve; the prompt states it. 0 means equal up to rounding.
+    plain: the prompt asks for plain numbers, so that a tensor of one number is wrong.
     """
 
     name: str
@@ -52,6 +56,8 @@ class Exercise:
     predicts: bool = False
     trains: bool = False
     seconds: int = 3
+    tolerance: float = 0.0
+    plain: bool = False
 
     @property
     def steps(self) -> tuple[str, ...]:

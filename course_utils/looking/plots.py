@@ -66,6 +66,7 @@ _CYCLE = ("residual", "context", "key", "weight", "value", "query", "feedforward
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _PURPLES = ["#FFFFFF", "#EBCBDC", ROLES["weight"], "#8A3F6B", "#4A1638"]
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", _PURPLES)
+_MARKERS = ("o", "s", "^", "D", "v", "P")
 _INK = "#222222"
 _DPI = 100  # dots per inch at which a figure is shown
 _MIDDLE = {"ha": "center", "va": "center"}
@@ -309,6 +310,38 @@ def curves(
     if "x" not in log and all((x == x.round()).all() for x, _ in points.values()):
         axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # no step 2.5
     _finish(axis, axes, title, lines)
+    show(figure, alt)
+
+
+@_styled
+def points(
+    series: Named,
+    axes: Pair,
+    title: str = "",
+    texts: Named | None = None,
+    roles: Named | None = None,
+    alt: str | None = None,
+) -> None:
+    """Draw {label: (x, y)} as points without lines; each label has its own marker.
+
+    `axes` labels (x, y). `texts` names points, {label: one text a point}; an empty text
+    leaves a point without a name.
+    """
+    _check_named(series=series)
+    _check_style(axes, title, None, roles)
+    places = {label: _points(values, label, "") for label, values in series.items()}
+    figure, [axis] = _panels(1, (5.0, 3.4))
+    for i, (label, (x, y)) in enumerate(places.items()):
+        color = _pick(label, i, roles)
+        marker = _MARKERS[i % len(_MARKERS)]
+        axis.plot(x, y, marker, label=label, color=color, markersize=6)
+        if label in (texts or {}):
+            words = _labels(_place("texts", label), texts[label], len(x))
+            near = {"textcoords": "offset points", "xytext": (6, 3), "fontsize": 8}
+            for word, *place in zip(words, x, y, strict=True):
+                axis.annotate(word, place, **near)
+    axis.margins(0.1)
+    _finish(axis, axes, title, None)
     show(figure, alt)
 
 

@@ -39,8 +39,8 @@ def _whole_width(queries, keys):
 
 SCORES = Exercise(
     "attention.scores",
-    "Gives the scores “… q k” for queries “… q d” and keys “… k d”, scaled: all that "
-    "softmax will ever see.",
+    "Gives the scores “… q k” for queries “… q d” and keys “… k d”, scaled: these are "
+    "what softmax turns into weights.",
     ("queries", "keys"),
     scores_of_pairs,
     _pairs,
@@ -121,6 +121,10 @@ def _without_maximum(scores):
     return scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
 
 
+def _powers(scores):
+    return (scores - scores.amax(dim=-1, keepdim=True)).exp()
+
+
 def _whole_maximum(scores):
     return _without_maximum(scores - scores.max())
 
@@ -172,6 +176,22 @@ WEIGHTS = Exercise(
             "Each row adds up to 1, but shares can be negative. What makes any number "
             "positive?",
             "Take powers first, then divide by their sum.",
+        ),
+        Mistake(
+            "one sum for the whole table",
+            lambda scores: _powers(scores) / _powers(scores).sum(),
+            "All your weights together add up to 1. What should each single row add "
+            "up to?",
+            "A sum without dim runs over everything. Each query hands out shares of "
+            "its own.",
+        ),
+        Mistake(
+            "the mean is subtracted, not the maximum",
+            lambda scores: _without_maximum(scores - scores.mean(dim=-1, keepdim=True)),
+            "Differences are kept, and most rows are right. But one score that is "
+            "1000 above the mean of its row still overflows.",
+            "After the subtraction no score of the row may be above 0. Which number "
+            "do you have to subtract?",
         ),
     ),
     (
@@ -236,6 +256,13 @@ CONTEXT = Exercise(
             ),
             "A hard dictionary: the winner takes all. What of the other shares?",
             "Do not choose. Every value comes along, times its weight.",
+        ),
+        Mistake(
+            "divided by the number of keys once more",
+            lambda weights, values: weights @ values / weights.shape[-1],
+            "The mixture is right, and then it is made smaller. What do the weights "
+            "of one query add up to?",
+            "Weights that add up to 1 are an average already.",
         ),
     ),
     (

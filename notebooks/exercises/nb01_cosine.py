@@ -33,6 +33,10 @@ def _column_unit(x):
     return F.normalize(x, dim=0)
 
 
+def _by_squares(x):
+    return x / x.square().sum(dim=-1, keepdim=True)
+
+
 def _mix(scores, values):
     return scores.softmax(dim=-1) @ values
 
@@ -48,7 +52,7 @@ def cosine_attention(
 COSINE = Exercise(
     "attention.cosine",
     "Gives the context “q e”; scores are the cosines of queries “q d” and keys “k d”, "
-    "divided by the temperature. A long vector no longer shouts.",
+    "divided by the temperature. The length of a vector no longer counts.",
     ("queries", "keys", "values", "temperature"),
     cosine_attention,
     _cosine_inputs,
@@ -96,6 +100,13 @@ COSINE = Exercise(
             "You give each *column* the length 1. Whose length should it be?",
             "One query is one row: its length sums over the last axis.",
         ),
+        Mistake(
+            "divided by the squared lengths",
+            lambda q, k, v, t: _mix(_by_squares(q) @ _by_squares(k).T / t, v),
+            "A vector of length 2 gets the length 1/2 in your version. What is "
+            "missing behind the sum of squares?",
+            "The length of a vector is the root of the sum of its squares.",
+        ),
     ),
     (
         "A cosine is the dot product of two vectors of length 1.",
@@ -139,9 +150,9 @@ def look_up(color: int, animals: Tensor, colors: Tensor) -> Tensor:
 
 LOOK_UP = Exercise(
     "attention.look_up",
-    "Gives the context “8”, nearly the one-hot vector of the animal that has this "
-    "color id, for ids of animals “k” and colors “k”. No training: you choose what "
-    "asks, what answers and what comes back.",
+    "Gives the context “8”, within 0.01 of the one-hot vector of the animal that has "
+    "this color id, for ids of animals “k” and colors “k”. No training: you choose "
+    "what asks, what answers and what comes back.",
     ("color", "animals", "colors"),
     look_up,
     _lists,
@@ -178,6 +189,13 @@ LOOK_UP = Exercise(
             "These are the weights: *where* it stands. Which animal stands there?",
             "One product is missing: weights times values.",
         ),
+        Mistake(
+            "one row in place of a vector",
+            lambda color, a, c: _answer(color, c, _one_hot(a))[None],
+            "The numbers are right. Attention answers a table of queries, and yours "
+            "has one row.",
+            "The context of one query is one vector: take row 0.",
+        ),
     ),
     (
         "Three lines: what asks, what is compared with it, what comes back.",
@@ -186,6 +204,7 @@ LOOK_UP = Exercise(
         "Equal one-hot vectors have a score of 1, others of 0: that is warm. What made "
         "a softmax cold in section 3? Make the query long.",
     ),
+    tolerance=0.01,
 )
 
 

@@ -92,6 +92,15 @@ GRADIENT = Exercise(
             "In the sum, each term has one factor w too many.",
             "Σ g_k · (−w_k w_j): w_j does not depend on k, so it leaves the sum.",
         ),
+        Mistake(
+            "one sum for all rows",
+            lambda weights, gradients: (
+                weights * (gradients - (weights * gradients).sum())
+            ),
+            "Right for a single row. With several rows, each is changed by the "
+            "gradients of the others.",
+            "A sum without dim runs over everything. One row is one softmax.",
+        ),
     ),
     (
         "Write the sum for three keys on paper: three terms, one of them with the "

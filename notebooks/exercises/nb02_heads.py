@@ -243,7 +243,7 @@ def _sentences(generator):
 
 
 def _variant(
-    cut=split, join=merge, scale=None, axis=-1
+    cut=split, join=merge, scale=None, axis=-1, hide=lambda scores: scores
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int], Tensor]:
     """The layer with one part exchanged; scale: from (x, w_q, heads) to a divisor."""
 
@@ -251,9 +251,13 @@ def _variant(
         queries, keys, values = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
         divisor = queries.shape[-1] if scale is None else scale(x, w_q)
         scores = queries @ keys.transpose(-2, -1) / divisor**0.5
-        return join(scores.softmax(dim=axis) @ values) @ w_o
+        return join(hide(scores).softmax(dim=axis) @ values) @ w_o
 
     return layer
+
+
+def _future(scores):
+    return torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
 
 
 def _torn(x, num_heads):
@@ -332,6 +336,24 @@ LAYER = Exercise(
             ),
             "The contexts stand side by side, and nothing has combined them yet.",
             "Which of the four matrices have you not used?",
+        ),
+        Mistake(
+            "a causal mask",
+            _variant(
+                hide=lambda scores: scores.masked_fill(_future(scores), -torch.inf)
+            ),
+            "Your first word sees only itself. Did anybody ask for a mask?",
+            "Words look at each other in both directions here: no mask, no is_causal.",
+        ),
+        Mistake(
+            "one head with the scale of several",
+            lambda x, w_q, w_k, w_v, w_o, h: multi_head(
+                x, w_q * h**0.5, w_k, w_v, w_o, 1
+            ),
+            "num_heads changes only your scale. All columns still meet in one dot "
+            "product.",
+            "Cut queries, keys and values into heads, so that each has scores of its "
+            "own.",
         ),
     ),
     (

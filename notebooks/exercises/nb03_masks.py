@@ -55,6 +55,13 @@ CAUSAL = Exercise(
             "The past is closed and the future open. Rows ask, columns answer.",
             "Row 0 should have one open place, the last row all. tril or triu?",
         ),
+        Mistake(
+            "numbers in place of booleans",
+            lambda length: torch.ones(length, length).tril(),
+            "The triangle is right, but it holds 1.0 and 0.0. A mask is turned around "
+            "by ~ and joined by &, and both need booleans.",
+            "torch.ones has an argument dtype; a comparison gives booleans as well.",
+        ),
     ),
     "Draw it for length 3, row by row. Then look up torch.tril.",
     shared=causal_mask,
@@ -118,6 +125,13 @@ PADDING = Exercise(
             "Right numbers, but “b k” would be laid along “q k”: a sentence per row.",
             "Put two axes of size 1 between b and k: None in an index makes one.",
         ),
+        Mistake(
+            "every id above pad_id",
+            lambda ids, pad: (ids > pad)[:, None, None, :],
+            "Padding need not be the smallest id. A real word with a smaller number "
+            "is hidden here.",
+            "A word is real if its id is not pad_id.",
+        ),
     ),
     "One comparison gives “b k”. Two more axes make it fit “b h q k”.",
     shared=padding_mask,
@@ -167,6 +181,12 @@ JOIN = Exercise(
             "Your result is the first mask, in a larger shape.",
             "Both masks must have a say at each place.",
         ),
+        Mistake(
+            "where the masks agree",
+            lambda a, b: a == b,
+            "Where both masks forbid, they agree too, and you open that place.",
+            "Write the four cases down: open and open, open and closed, …",
+        ),
     ),
     "Which of *and*, *or*, *not* says “only where both”? Broadcasting does the rest.",
     shared=combine_masks,
@@ -177,6 +197,13 @@ def window(length: int, width: int) -> Tensor:
     """A word sees itself and the `width - 1` words before it, "q k"."""
     ones = torch.ones(length, length, dtype=torch.bool)
     return ones.tril() & ones.triu(diagonal=1 - width)
+
+
+def _by_slices(length, width):
+    mask = torch.zeros(length, length, dtype=torch.bool)
+    for query in range(length):
+        mask[query, query - width + 1 : query + 1] = True
+    return mask
 
 
 WINDOW = Exercise(
@@ -216,6 +243,34 @@ WINDOW = Exercise(
             lambda t, w: ~window(t, w),
             "True on what is to be hidden. In this course True means: may look.",
             "The right table, turned around.",
+        ),
+        Mistake(
+            "the word itself is left out",
+            lambda t, w: _ones(t).tril(-1) & _ones(t).triu(1 - w),
+            "The words before are right. The diagonal is closed: may a word look at "
+            "itself?",
+            "A distance of 0 belongs to the window.",
+        ),
+        Mistake(
+            "a whole window before the word, without itself",
+            lambda t, w: _ones(t).tril(-1) & _ones(t).triu(-w),
+            "The width is right, but it is shifted by one: no word sees itself.",
+            "The word itself is one of the width: the distances are 0 to width − 1.",
+        ),
+        Mistake(
+            "a slice that begins before the first word",
+            _by_slices,
+            "Long rows are right. In row 0 nothing is open: a slice that begins at −2 "
+            "counts from the end.",
+            "A window cannot begin before word 0. Which function holds a number at 0 "
+            "or above?",
+        ),
+        Mistake(
+            "the words after, not before",
+            lambda t, w: _ones(t).triu() & _ones(t).tril(w - 1),
+            "Row 0 sees several words and the last row one. Rows ask, columns answer.",
+            "How far back a key lies is the position of the query minus that of the "
+            "key.",
         ),
     ),
     "Two masks joined: not after me, and not too long before me.",

@@ -28,11 +28,23 @@ def _scores_and_mask(generator):
     left = torch.tensor([[0, 0, 11, 12, 13], [14, 15, 16, 0, 0]])
     loud, mask = one(torch.tensor([[14, 15, 0]]), 1, 1, 3, 3)
     loud[..., 2] += 40  # a hidden score far above the others
-    return [one(left, 2, 3, 5, 5), one(left[:1, :3], 1, 2, 3, 3), (loud, mask)]
+    huge, open_to_all = one(torch.tensor([[14, 15, 16]]), 1, 1, 3, 3)
+    huge[..., 2, :] += 1000  # a row that sees all, and whose powers overflow
+    return [
+        one(left, 2, 3, 5, 5),
+        one(left[:1, :3], 1, 2, 3, 3),
+        (loud, mask),
+        (huge, open_to_all),
+    ]
 
 
 def _filled(scores, mask, number):
     return scores.masked_fill(~mask, number).softmax(dim=-1)
+
+
+def _raw_powers(scores, mask):
+    powers = scores.exp() * mask
+    return powers / (powers.sum(dim=-1, keepdim=True) + 1e-12)
 
 
 def weights(scores: Tensor, mask: Tensor) -> Tensor:
@@ -87,6 +99,14 @@ WEIGHTS = Exercise(
             "You hide what may be seen. True means: may look.",
             "masked_fill fills where its mask is True.",
         ),
+        Mistake(
+            "powers of scores as they are",
+            _raw_powers,
+            "Small scores are right. But e to the 1000 is infinite, and infinite by "
+            "infinite is no number.",
+            "Subtract the maximum of each row before you take powers, or let softmax "
+            "do it.",
+        ),
     ),
     "Two steps: a very low score before the softmax, and zeros after it.",
     shared=attention_weights,
@@ -137,6 +157,14 @@ SHIFT = Exercise(
             "`roll` goes in a circle: after the last word comes the first.",
             "The last word has no next word, so it is no input.",
         ),
+        Mistake(
+            "the sentences are shifted, not the words",
+            lambda ids: (ids[:-1], ids[1:]),
+            "You drop a whole sentence from each side. Which axis do the words of a "
+            "sentence lie along?",
+            "The first index chooses among sentences. Write a colon there and shift "
+            "the second.",
+        ),
     ),
     "Write one row of five words and its next words below it. Which word has none?",
 )
@@ -178,6 +206,13 @@ CACHED = Exercise(
             lambda: torch.cat([_ones(2, 5), torch.eye(2, dtype=torch.bool)], dim=1),
             "The first new word came before the second. May the second look at it?",
             "The second row has no future at all.",
+        ),
+        Mistake(
+            "the kept words have no columns",
+            lambda: _ones(2, 2).tril(),
+            "Two columns: the new words see each other and none of the five that were "
+            "kept.",
+            "Only two words ask, but all seven can be looked at.",
         ),
     ),
     "Number the keys from 0 to 6. Which numbers have the two queries?",

@@ -1,4 +1,4 @@
-"""An exercise of notebook 04: ALiBi, a price for each step of distance.
+"""An exercise of notebook 04: ALiBi, a penalty for each step of distance.
 
 Knows the shared function. Knows nothing of how an answer is run or shown.
 """
@@ -26,7 +26,7 @@ def _bias(rates, distance):
 
 
 def alibi(num_heads: int, query_length: int, key_length: int) -> Tensor:
-    """Minus the rate of the head times |q - k|, "h q k"; queries stand at the end."""
+    """Minus the slope of a head times |q - k|, "h q k"; queries stand at the end."""
     rates = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
     queries = torch.arange(key_length - query_length, key_length)
     distances = (queries[:, None] - torch.arange(key_length)).abs()
@@ -35,32 +35,32 @@ def alibi(num_heads: int, query_length: int, key_length: int) -> Tensor:
 
 ALIBI = Exercise(
     "positions.alibi",
-    "Gives the bias “h q k”: minus the rate of the head times |q − k|. Queries are the "
-    "last query_length of the key_length positions, as when a model writes.",
+    "Gives the bias “h q k”: minus the slope of the head times |q − k|. Queries are "
+    "the last query_length of the key_length positions, as when a model writes.",
     ("num_heads", "query_length", "key_length"),
     alibi,
     lambda generator: [(3, 5, 5), (4, 2, 7), (6, 1, 3), (3, 2, 5)],
     (
         Mistake(
-            "a prize for distance",
+            "a reward for distance",
             lambda h, q, k: -alibi_bias(h, q, k),
-            "Far keys win here. A price makes a score smaller.",
+            "Far keys win here. A penalty makes a score smaller.",
             "No entry of the bias is above 0.",
         ),
         Mistake(
-            "the rates begin with 1",
+            "the slopes begin with 1",
             lambda h, q, k: _bias(2 ** (8 / h) * _rates(h), _ahead(q, k).abs()),
-            "Every rate is one head too steep. The last head should have 1/256.",
+            "Every slope is one head too steep. The last head should have 1/256.",
             "In the exponent the first head counts as 1, not as 0.",
         ),
         Mistake(
-            "one rate for all heads",
+            "one slope for all heads",
             lambda h, q, k: alibi_bias(h, q, k)[:1].expand(h, -1, -1),
             "All heads look equally far. What is several of them good for, then?",
-            "A rate for each head: a vector “h”, and two more axes for q and k.",
+            "A slope for each head: a vector “h”, and two more axes for q and k.",
         ),
         Mistake(
-            "rates that do not know how many heads there are",
+            "slopes that do not know how many heads there are",
             lambda h, q, k: _bias(_rates(8).repeat(h)[:h], _ahead(q, k).abs()),
             "1/2, 1/4, 1/8, … is right for eight heads. These here are not eight.",
             "The last of H heads has 1/256, whatever H is.",
@@ -73,7 +73,7 @@ ALIBI = Exercise(
             "Seven keys, two queries: these two are the positions 5 and 6.",
         ),
         Mistake(
-            "the future gets a prize",
+            "the future gets a reward",
             lambda h, q, k: _bias(_rates(h), -_ahead(q, k)),
             "The past is right. To the right of the query your bias is above 0; under "
             "a causal mask nobody would notice.",
@@ -84,16 +84,23 @@ ALIBI = Exercise(
             lambda h, q, k: alibi_bias(h, q, k).masked_fill(
                 _ahead(q, k) > 0, -torch.inf
             ),
-            "The prices are right. Hiding is the mask's work, and an encoder has no "
+            "The biases are right. Hiding is the mask's work, and an encoder has no "
             "causal mask.",
             "Keep the two apart: a key to the right costs what one to the left costs.",
         ),
+        Mistake(
+            "the queries stand one position too early",
+            lambda h, q, k: _bias(_rates(h), (_ahead(q, k) + 1).abs()),
+            "A word is one step away from itself in your version. Which position has "
+            "the last query?",
+            "Seven keys, two queries: these two are the positions 5 and 6.",
+        ),
     ),
     (
-        "First the rates “h”: they fall by the same factor from head to head, down to "
+        "First the slopes “h”: they fall by the same factor from head to head, down to "
         "1/256.",
         "Then the distances “q k”; the queries are the last of the key positions.",
-        "Their product “h q k” needs two new axes for the rates, and a sign.",
+        "Their product “h q k” needs two new axes for the slopes, and a sign.",
     ),
     shared=alibi_bias,
 )

@@ -40,7 +40,7 @@ def _rows(generator):
         (_row(near, 6), 5),
         (_row(near, 10), 3),
         (_row(far, 8), 4),
-        (_row(12.5, 6), 2),
+        (_row(15.5, 6), 2),  # the cosine of pair 0 lies below 0
         (_row(far, 2), 0),
     ]
 
@@ -62,6 +62,10 @@ def _from_the_sine(row, steps):
     speeds = 10_000 ** (-torch.arange(0, len(row), 2, dtype=row.dtype) / len(row))
     angles = sines.clamp(-1, 1).asin() + steps * speeds
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
+
+
+def _from_the_first_sine(row, steps):
+    return _row(row[0].clamp(-1, 1).asin() + steps, len(row))
 
 
 def _by_halves(row, steps):
@@ -87,45 +91,51 @@ STEP = Exercise(
             "the row with the number `steps`",
             lambda row, steps: sinusoidal_positions(steps + 1, len(row))[-1],
             "That is where someone arrives who starts at position 0.",
-            "The row that you were given says where each hand stands now. Use it.",
+            "The row that you were given says where each pair stands now. Use it.",
         ),
         Mistake(
             "rows are added",
             lambda row, steps: row + sinusoidal_positions(steps + 1, len(row))[-1],
-            "Your hands have changed their length. Angles add up, sines do not.",
+            "Your pairs have changed their length. Angles add up, sines do not.",
             "The sine of a sum needs both the sine and the cosine: four products.",
         ),
         Mistake(
-            "every hand turns as far as hand 0",
+            "every pair turns as far as pair 0",
             _fast,
-            "Hand 0 is right. Do the slower hands turn by the same angle?",
-            "Each pair has a 2×2 block of its own, with the speed of its hand.",
+            "Pair 0 is right. Do the slower pairs turn by the same angle?",
+            "Each pair has a 2×2 block of its own, with its frequency.",
         ),
         Mistake(
             "pairs of the two halves",
             _by_halves,
             "Column 0 and the first column of the second half belong to different "
-            "hands.",
-            "In this table a hand is two *neighboring* columns.",
+            "pairs.",
+            "In this table a pair is two *neighboring* columns.",
         ),
         Mistake(
             "the columns are rolled",
             lambda row, steps: row.roll(steps),
             "You moved the numbers to other columns. Positions run down the table, "
-            "columns are hands.",
-            "Every hand stays in its columns and turns there.",
+            "columns are pairs.",
+            "Every pair stays in its columns and turns there.",
         ),
         Mistake(
             "the angle from the sine alone",
             _from_the_sine,
-            "Right for hands that stand in the upper half of the dial. Two angles have "
-            "the same sine.",
+            "Right for pairs that point up on the dial. Two angles have the same sine.",
             "You need no angle: the sum formulas take sine and cosine as they are.",
+        ),
+        Mistake(
+            "the position is read from pair 0",
+            _from_the_first_sine,
+            "Right as long as pair 0 is in its first quarter turn. It comes round "
+            "every 6.3 positions.",
+            "You need no position. Each pair can turn by itself, wherever it stands.",
         ),
     ),
     (
-        "A row is a line of pairs, (sine, cosine) of one hand after the other.",
-        "Each pair turns by `steps` times the speed of its hand.",
+        "A row is a line of pairs, (sine, cosine), one frequency after the other.",
+        "Each pair turns by `steps` times its frequency.",
         "Section 4 has a matrix that moves every row by a number of steps.",
     ),
 )
@@ -177,6 +187,13 @@ def _one_speed(x):
         table[:, :1].expand(-1, x.shape[-1]) for table in rotary_table(x.shape[-2], 2)
     )
     return rotate(x, cos, sin)
+
+
+def _wide_speeds(x):
+    _, heads, length, width = x.shape
+    tables = rotary_table(length, heads * width)
+    halves = (table[:, : width // 2] for table in tables)
+    return rotate(x, *(torch.cat([half, half], dim=-1) for half in halves))
 
 
 def _from_one(x):
@@ -249,7 +266,7 @@ ROTARY = Exercise(
             "The dot product already takes the difference: turn both the same way.",
         ),
         Mistake(
-            "one speed for all pairs",
+            "one frequency for all pairs",
             _both(_one_speed),
             "All pairs come round together after 6.3 positions: 0 and 6 look alike.",
             "Pair i turns by base^(−2i/d) per position, with d the width of a head.",
@@ -270,8 +287,16 @@ ROTARY = Exercise(
         Mistake(
             "the table is added",
             _both(lambda x: x + sinusoidal_positions(*x.shape[-2:])),
-            "That is door 1. Rotary adds nothing: each pair keeps its length.",
+            "A table is added to the input. Rotary adds nothing: each pair keeps its "
+            "length.",
             "Four products per pair, as in the matrix of section 4.",
+        ),
+        Mistake(
+            "the frequencies of all heads together",
+            _both(_wide_speeds),
+            "Pair 0 is right, the others are too fast: you spread the frequencies over "
+            "the width of all heads.",
+            "Each head has the same d/2 frequencies. d is the last axis.",
         ),
     ),
     (

@@ -1,4 +1,4 @@
-"""Exercises of notebook 04: the table of sinusoids, and one of its hands.
+"""Exercises of notebook 04: the table of sinusoids, and one of its pairs.
 
 Knows the shared table. Knows nothing of how an answer is run or shown.
 """
@@ -21,7 +21,7 @@ def _interleaved(sines, cosines):
 
 
 def _turned(positions, speeds):
-    """Sines and cosines of every hand at every position, each "t pairs"."""
+    """Sines and cosines of every pair at every position, each "t pairs"."""
     angles = torch.outer(positions, speeds)
     return angles.sin(), angles.cos()
 
@@ -42,7 +42,7 @@ def _own_clocks(length, width):
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """Sine and cosine of each hand's angle, side by side: "t m"."""
+    """Sine and cosine of each pair's angle, side by side: "t m"."""
     speeds = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
     angles = torch.arange(length)[:, None] * speeds
     table = torch.stack([angles.sin(), angles.cos()], dim=-1)
@@ -61,13 +61,13 @@ SINUSOIDS = Exercise(
             "the cosine has a clock of its own",
             _own_clocks,
             "Row 0 is right. Further out, does sine² + cosine² of a pair still give 1?",
-            "A hand has *one* angle. Which number goes into the exponent of column 1?",
+            "A pair has *one* angle. Which number goes into the exponent of column 1?",
         ),
         Mistake(
-            "the hands are numbered from 1",
+            "the pairs are numbered from 1",
             lambda length, width: _table(length, (2 * _hands(width) + 2) / width),
-            "Each hand is a hand, but the fastest is missing. Row 1 should begin with "
-            "the sine of 1.",
+            "Each pair turns evenly, but the fastest is missing. Row 1 should begin "
+            "with the sine of 1.",
             "Which i does the first pair of columns have?",
         ),
         Mistake(
@@ -76,36 +76,36 @@ SINUSOIDS = Exercise(
                 _turned(_hands(2 * length), 10_000 ** (-2 * _hands(width) / width)), -1
             ),
             "The right numbers in other columns. Where does the formula put the "
-            "cosine of hand 0?",
+            "cosine of pair 0?",
             "Sine, cosine, sine, cosine, … torch.stack makes pairs, flatten lays them "
             "in a row.",
         ),
         Mistake(
             "the exponent grows half as fast",
             lambda length, width: _table(length, _hands(width) / width),
-            "Hand 0 is right, all others are too fast: the last one should need some "
+            "Pair 0 is right, all others are too fast: the last one should need some "
             "ten thousand positions for a turn.",
-            "A column number goes into the exponent. Hand i starts in which column?",
+            "A column number goes into the exponent. Pair i starts in which column?",
         ),
         Mistake(
-            "the slowest hand is too slow",
+            "the slowest pair is too slow",
             lambda length, width: _table(
                 length, _hands(width) / max(width // 2 - 1, 1)
             ),
-            "You spread the speeds from 1 to 1/10,000, both ends included. The formula "
-            "stops one hand earlier.",
+            "You spread the frequencies from 1 to 1/10,000, both ends included. The "
+            "formula stops one pair earlier.",
             "By what is 2i divided in the exponent?",
         ),
         Mistake(
-            "the hands get faster and faster",
+            "the pairs get faster and faster",
             lambda length, width: _table(length, -2 * _hands(width) / width),
-            "Hand 0 is right. The next one should turn less, yours turns more.",
+            "Pair 0 is right. The next one should turn less, yours turns more.",
             "Look at the sign in the exponent.",
         ),
         Mistake(
-            "all hands have one speed",
+            "all pairs have one frequency",
             lambda length, width: _table(length, 0 * _hands(width)),
-            "Every hand turns one radian per position. A whole-number division (//) in "
+            "Every pair turns one radian per position. A whole-number division (//) in "
             "the exponent gives 0 for all of them.",
             "2i / m is a fraction between 0 and 1.",
         ),
@@ -114,7 +114,7 @@ SINUSOIDS = Exercise(
             lambda length, width: _table(
                 length, 2 * _hands(width) / width / math.log(10)
             ),
-            "Hand 0 is right, the others are too fast. What undoes exp is the natural "
+            "Pair 0 is right, the others are too fast. What undoes exp is the natural "
             "logarithm, not the one to base 10.",
             "10,000 is exp(9.21), not exp(4).",
         ),
@@ -130,12 +130,12 @@ SINUSOIDS = Exercise(
             "positions are numbered from 1",
             lambda length, width: sinusoidal_positions(length + 1, width)[1:],
             "Your row 0 is the row 1 of everybody else.",
-            "Before the first step no hand has turned.",
+            "Before the first step no pair has turned.",
         ),
     ),
     (
-        "First the speeds, one per hand.",
-        "Positions times speeds gives all angles, “t hands”.",
+        "First the frequencies, one per pair.",
+        "Positions times frequencies gives all angles, “t pairs”.",
         "Stack sines and cosines along a new last axis, so that they stand in pairs.",
         "Then flatten the last two axes into columns.",
     ),
@@ -153,41 +153,41 @@ def hand_angle(position: int, hand: int, d_model: int) -> float:
 
 
 def hand() -> float:
-    """Position times speed; hand i of a table m wide has the speed 10,000^(-2i / m)."""
+    """Position times frequency, which is 10,000^(-2i / m) for pair i of width m."""
     return 30 * 10_000 ** (-2 * 4 / 16)
 
 
 HAND = Exercise(
     "positions.hand",
-    "Wants a number: by how many radians has hand 4 of a table of width 16 turned at "
-    "position 30? The slow hands are what tells far positions apart.",
+    "Wants a number: by how many radians has pair 4 of a table of width 16 turned at "
+    "position 30? The slow pairs are what tells far positions apart.",
     (),
     hand,
     lambda generator: [()],
     (
         Mistake(
-            "the speed of hand 8",
+            "the frequency of pair 8",
             lambda: 30 * 10_000 ** (-16 / 16),
-            "Too slow. Is the exponent of hand i −2i/m or −4i/m?",
-            "Width 16 has the hands 0 to 7 only. Count the columns before hand 4.",
+            "Too slow. Is the exponent of pair i −2i/m or −4i/m?",
+            "Width 16 has the pairs 0 to 7 only. Count the columns before pair 4.",
         ),
         Mistake(
             "i instead of 2i",
             lambda: 30 * 10_000 ** (-4 / 16),
-            "Too fast: that is the speed of hand 2.",
-            "The exponent holds the number of the hand's first *column*.",
+            "Too fast: that is the frequency of pair 2.",
+            "The exponent holds the number of the pair's first *column*.",
         ),
         Mistake(
-            "the hand before",
+            "the pair before",
             lambda: 30 * 10_000 ** (-6 / 16),
-            "That is hand 3: the fourth one, if you count from 1.",
-            "Hand 0 has the speed 1, so hand 1 is the second.",
+            "That is pair 3: the fourth one, if you count from 1.",
+            "Pair 0 has the frequency 1, so pair 1 is the second.",
         ),
         Mistake(
-            "the hand behind",
+            "the pair behind",
             lambda: 30 * 10_000 ** (-10 / 16),
-            "That is hand 5. How many hands come before hand 4?",
-            "Hand 0 has the speed 1. From there four equal steps down.",
+            "That is pair 5. How many pairs come before pair 4?",
+            "Pair 0 has the frequency 1. From there four equal steps down.",
         ),
         Mistake(
             "degrees",
@@ -198,14 +198,20 @@ HAND = Exercise(
         Mistake(
             "one position's worth",
             lambda: hand_angle(1, 4, 16),
-            "That is its speed, the turn per position.",
+            "That is its frequency, the turn per position.",
             "How many steps is it from position 0?",
+        ),
+        Mistake(
+            "the sine of the angle",
+            lambda: math.sin(hand_angle(30, 4, 16)),
+            "That is the number in the table. Which angle has this sine?",
+            "The angle itself was asked for: frequency times position.",
         ),
     ),
     (
-        "An angle is speed times position.",
+        "An angle is frequency times position.",
         "What is 2i/m here?",
-        "What is 10,000 to that power? Its reciprocal is the speed.",
+        "What is 10,000 to that power? Its reciprocal is the frequency.",
     ),
     predicts=True,
 )

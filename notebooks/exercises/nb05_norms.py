@@ -144,6 +144,23 @@ LAYER_NORM = Exercise(
             "Your shift gets scaled as well.",
             "Where a word's number is exactly its mean, the result is the shift alone.",
         ),
+        Mistake(
+            "divided by the root of the mean square",
+            lambda x, scale, shift, eps: (
+                scale * x / (x.square().mean(-1, keepdim=True) + eps).sqrt() + shift
+            ),
+            "No mean is subtracted anywhere: what all numbers of a word have in "
+            "common stays.",
+            "Subtract the mean first. The variance is the mean square of what is left.",
+        ),
+        Mistake(
+            "over everything",
+            _normed(slice(None)),
+            "One mean and one variance for all words of all sentences. Should a word "
+            "depend on the others?",
+            "Only the last axis: mean and var take a dim, and keepdim=True keeps a "
+            "place for it.",
+        ),
     ),
     "Mean and variance of each word, over the last axis; then the formula.",
     trains=True,
@@ -192,7 +209,8 @@ NORM_SEES = Exercise(
         Mistake(
             "words see each other",
             lambda: (7, 7, 7),
-            "That would be BatchNorm in training: strangers change your sentence.",
+            "Then words would share a mean, as in BatchNorm: a change of *cat* "
+            "reaches all.",
             "Over which axis does LayerNorm take its mean?",
         ),
         Mistake(

@@ -116,7 +116,7 @@ SILENT = Exercise(
             "Say yourself in which mode you test.",
         ),
         Mistake(
-            "tested in use, not in training",
+            "dropout sleeps during the test",
             _verdict(lambda block: _silence(*_ends(block.eval()))),
             "A block with dropout on the road passes. When does dropout do nothing?",
             "There are two modes, and dropout works in one of them.",

@@ -52,6 +52,11 @@ def _weights(state, memory, mask):
     return attention_weights(_scores(state, memory), mask)
 
 
+def _hidden_softmax(state, memory, mask):
+    """Without care for rows in which nothing is left."""
+    return _scores(state, memory).masked_fill(~mask, -torch.inf).softmax(dim=-1)
+
+
 def _mix(weights, memory):
     return torch.einsum("bk, bkm -> bm", weights, memory)
 
@@ -88,6 +93,26 @@ STEP = Exercise(
             "Rows without padding are right. In the others the state looks at words "
             "that are not there.",
             "The mask says True where it may look. Use it before the softmax.",
+        ),
+        Mistake(
+            "upside down",
+            _with(lambda s, h, mask: _hidden_softmax(s, h, ~mask)),
+            "Your state looks at padding only. True means a real word.",
+            "masked_fill fills where its mask is True.",
+        ),
+        Mistake(
+            "scores times mask",
+            _with(lambda s, h, mask: (_scores(s, h) * mask).softmax(dim=-1)),
+            "The score of padding became 0. Is 0 a low score, when others are "
+            "negative?",
+            "e⁰ is 1. Which score makes a power vanish?",
+        ),
+        Mistake(
+            "masked after the softmax only",
+            _with(lambda s, h, mask: _scores(s, h).softmax(dim=-1) * mask),
+            "Padding has weight 0, but the other weights do not add up to 1: padding "
+            "has taken its share away.",
+            "Hide the scores before they compete.",
         ),
         Mistake(
             "softmax along the batch",
@@ -180,6 +205,19 @@ GATE = Exercise(
             lambda: 2 ** (1 / 100),
             "A gate above 1 would double the gradient over 100 steps.",
             "You want a half at the end, not the double.",
+        ),
+        Mistake(
+            "the fourth decimal is another one",
+            lambda: 0.5 ** (1 / 99),
+            "Very near, but four decimals were asked for. Have you counted 99 steps, "
+            "or rounded too early?",
+            "A hundred steps are a hundred factors. Round at the end only.",
+        ),
+        Mistake(
+            "a hundredth in each step",
+            lambda: 1 - 1 / 100,
+            "That leaves e to the −1 after 100 steps, about 0.37.",
+            "Half should be left: which number, 100 times multiplied, gives 0.5?",
         ),
     ),
     "Over k steps a constant gate multiplies the gradient by z to the power of k.",

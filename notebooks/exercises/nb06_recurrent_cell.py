@@ -91,6 +91,14 @@ def _reset_before_the_matrix(x, state, w, u, b):
     return _gated(update, state, candidate)
 
 
+def _bias_behind_the_gate(x, state, w, u, b):
+    from_input, from_state = _parts(x, state, w, u, b)
+    reset, update = _gates(from_input, from_state)
+    bias = b.chunk(3)[2]
+    candidate = (from_input[2] - bias + reset * (from_state[2] + bias)).tanh()
+    return _gated(update, state, candidate)
+
+
 def _gates_exchanged(x, state, w, u, b):
     from_input, from_state = _parts(x, state, w, u, b)
     update, reset = _gates(from_input, from_state)
@@ -190,6 +198,13 @@ GRU_STEP = Exercise(
             lambda x, state, w, u, b: gru_step(x, state, w, u, torch.zeros_like(b)),
             "Everything is there but one argument.",
             "Each of the three layers has its own third of b.",
+        ),
+        Mistake(
+            "the reset gate closes b too",
+            _bias_behind_the_gate,
+            "The gates are right. In the candidate, a shut reset gate hides b from "
+            "you as well.",
+            "b belongs to W x. Behind r stands U h alone.",
         ),
     ),
     (

@@ -177,6 +177,12 @@ ADDITIVE = Exercise(
             "Right numbers in a table lying on its side: a row belongs to a query.",
             "Which of the two sides needs its new axis in the third place?",
         ),
+        Mistake(
+            "W and U the other way around",
+            lambda q, k, w, u, v: _sum(q, k, w.T, u.T).tanh() @ v,
+            "Both matrices are used, each on the right side, but transposed.",
+            "Vectors lie in rows. For a column s it is W s; what is it for a row?",
+        ),
     ),
     "Give each side an axis of length 1 where the other side has its positions; then "
     "a plain + makes “b q k m”.",

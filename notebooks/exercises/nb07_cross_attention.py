@@ -102,6 +102,15 @@ CROSS = Exercise(
             "The first word of your output may see only the first word of the source.",
             "The source is finished before writing begins. What is there to hide?",
         ),
+        Mistake(
+            "keys used as values",
+            lambda x, memory, w_q, w_k, w_v, mask: attend(
+                x @ w_q, memory @ w_k, memory @ w_k, mask
+            ),
+            "The right words are found, but their keys are handed over. One matrix is "
+            "unused.",
+            "Three matrices, three products. Which one belongs to what comes back?",
+        ),
     ),
     "Three products and one call of `attend`. For each of the three: of what?",
     trains=True,
@@ -153,6 +162,11 @@ def _no_end(scores, target, pad_id):
     each, real = _each(scores, target, pad_id)
     before_the_end = F.pad(real[:, 1:], (0, 1))
     return each[before_the_end].mean()
+
+
+def _pads_of_the_inputs(scores, target, pad_id):
+    each, _ = _each(scores, target, pad_id)
+    return each[target[:, :-1] != pad_id].mean()
 
 
 def _by_sentence(scores, target, pad_id):
@@ -220,6 +234,14 @@ LOSS = Exercise(
             _added_up,
             "A batch of twice the size would make twice the step.",
             "Nats *per token*.",
+        ),
+        Mistake(
+            "padding is looked up in the inputs",
+            _pads_of_the_inputs,
+            "You leave a place out if its *input* is padding. So each row still has "
+            "to predict one padding token, behind its end.",
+            "The loss compares with the labels. In which of the two tensors should "
+            "you look for padding?",
         ),
     ),
     "Three steps: shift, cross-entropy in each place, a mean over what is real.",

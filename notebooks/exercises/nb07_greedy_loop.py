@@ -157,6 +157,13 @@ GREEDY = Exercise(
             "Keep a bool per row that remembers whether it has ended.",
         ),
         Mistake(
+            "it waits until all rows end at once",
+            _loop(over=_all_at_once),
+            "Rows are padded well, but you stop only if every row writes the end "
+            "token in the same step.",
+            "You have a bool per row that remembers. Ask it, not the newest tokens.",
+        ),
+        Mistake(
             "the first end token stops all",
             _loop(over=lambda ended, best, end_id: ended.any()),
             "When one row has ended, the longer ones are cut off in the middle.",

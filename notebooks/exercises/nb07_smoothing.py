@@ -60,6 +60,20 @@ SMOOTHED = Exercise(
             "That is the target without any smoothing.",
             "With epsilon 0 you would be right.",
         ),
+        Mistake(
+            "epsilon is not divided by v",
+            lambda r, v, e: _spread(r, v, 1.0, e),
+            "Every token gets all of epsilon, also the right one: it adds up to far "
+            "more than 1.",
+            "What everyone gets has to add up to epsilon. How many are there?",
+        ),
+        Mistake(
+            "epsilon and 1 − epsilon exchanged",
+            lambda r, v, e: smoothed(r, v, 1 - e),
+            "With a small epsilon your target is nearly even. Which of the two parts "
+            "is the large one?",
+            "Epsilon is the part that is shared out; the right token keeps the rest.",
+        ),
     ),
     "Fill a vector with the crumb. Then think about one entry.",
 )

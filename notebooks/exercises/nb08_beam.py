@@ -53,6 +53,13 @@ def _one_child_each(totals, log_probs):
     return parents, tokens[parents], best
 
 
+def _totals_after_the_choice(totals, log_probs):
+    width, size = log_probs.shape
+    best, picks = log_probs.flatten().topk(width)
+    parents = picks // size
+    return parents, picks % size, totals[parents] + best
+
+
 def _divided_by_the_width(totals, log_probs):
     width = len(totals)
     best, picks = (totals[:, None] + log_probs).flatten().topk(width)
@@ -93,6 +100,13 @@ BEAM = Exercise(
             ),
             "Well chosen, but the totals you return are about one word.",
             "At the next step nobody knows any more how good the beginning was.",
+        ),
+        Mistake(
+            "the totals come in after the choice",
+            _totals_after_the_choice,
+            "The totals are right for what you chose, but you chose by the last word "
+            "alone.",
+            "Add the totals before topk: a good word behind a bad beginning may lose.",
         ),
         Mistake(
             "log-probabilities are multiplied",
@@ -136,6 +150,11 @@ def _choice_by(value, pick=max):
         return values.index(pick(values)), pick(values)
 
     return choose
+
+
+def _undivided(log_probs, lengths, penalty):
+    number, _ = choice(log_probs, lengths, penalty)
+    return number, log_probs[number]
 
 
 CHOICE = Exercise(
@@ -185,6 +204,18 @@ CHOICE = Exercise(
             _choice_by(lambda total, n, p: total / ((5 + n) / 6 * p)),
             "A factor is the same for short and long, so it chooses nothing.",
             "With penalty 0 there should be no rule at all. Is that so?",
+        ),
+        Mistake(
+            "the value before the division",
+            _undivided,
+            "The right text, but its value is the log-probability that you were given.",
+            "You have compared other numbers. Return the one that won.",
+        ),
+        Mistake(
+            "the length alone under the power",
+            _choice_by(lambda total, n, p: total / n**p),
+            "A power of the length, as some write it. The rule here is gentler.",
+            "Where do 5 and 6 come in?",
         ),
     ),
     "One value for each text, then the largest. `length_rule` of the package is the "

@@ -59,6 +59,12 @@ BREVITY = Exercise(
             "BLEU belongs to a whole corpus: add up the lengths first.",
         ),
         Mistake(
+            "max in place of min",
+            lambda c, r: max(1.0, math.exp(1 - sum(r) / sum(c))),
+            "Short outputs go free, and long ones get a factor above 1.",
+            "The factor is 1 at most. Which of the two functions holds it there?",
+        ),
+        Mistake(
             "the first sentence only",
             lambda c, r: brevity(c[:1], r[:1]),
             "You looked at a single sentence of several.",

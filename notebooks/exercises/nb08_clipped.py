@@ -51,6 +51,12 @@ def _added_up(output, references, n):
     return (found & allowed).total(), found.total()
 
 
+def _hits_added(output, references, n):
+    found = runs(output, n)
+    hits = sum((found & runs(reference, n)).total() for reference in references)
+    return hits, found.total()
+
+
 def _of_the_reference(output, references, n):
     hits, _ = clipped(output, references, n)
     return hits, max(runs(reference, n).total() for reference in references)
@@ -96,6 +102,7 @@ CLIPPED = Exercise(
         ),
         (_words("one two"), [_words("one two three four")], 3),
         (_words("one two three"), [_words("three two one")], 3),
+        (_words("one"), [_words("one two three")], 3),
     ],
     (
         Mistake(
@@ -151,6 +158,38 @@ CLIPPED = Exercise(
             _all_words,
             "Five words hold five runs of one word, but only four of two.",
             "Where does the last run of n words begin?",
+        ),
+        Mistake(
+            "the hits of all references added",
+            _hits_added,
+            "A run that two references hold is a hit twice, though the output has it "
+            "once.",
+            "First decide how often a run is allowed, then count the hits once.",
+        ),
+        Mistake(
+            "less than no runs",
+            lambda output, references, n: (
+                clipped(output, references, n)[0],
+                len(output) - n + 1,
+            ),
+            "Right for most outputs. How many runs of three words has an output of "
+            "one word?",
+            "A number of runs is never below 0.",
+        ),
+        Mistake(
+            "the output loses its last run",
+            lambda output, references, n: clipped(output[:-1], references, n),
+            "The references are counted well. Of the output the last run is missing.",
+            "Where does the last run of n words begin? range stops before its end.",
+        ),
+        Mistake(
+            "the last run is lost",
+            lambda output, references, n: clipped(
+                output[:-1], [reference[:-1] for reference in references], n
+            ),
+            "The last run of every text is missing. How many runs of one word hold "
+            "three words?",
+            "Where does the last run of n words begin? range stops before its end.",
         ),
     ),
     "Count the output's runs and each reference's; a Counter can take the larger (`|`) "

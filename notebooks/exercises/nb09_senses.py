@@ -139,6 +139,12 @@ POOL = Exercise(
             "Indexing with a mask puts the real words of all rows into one list.",
             "Keep the rows apart: multiply by the mask instead of indexing with it.",
         ),
+        Mistake(
+            "the mean of the padding",
+            lambda vectors, real: pool(vectors, ~real),
+            "You kept what is not a word. True means: real.",
+            "The mask is turned around somewhere.",
+        ),
     ),
     "First make the padded vectors 0 and add up along t. Then count the real words of "
     "each row, and divide.",
@@ -152,6 +158,17 @@ POOL = Exercise(
 def strongest_clue(weights: Float[Tensor, "h q k"], position: int) -> int:
     """The key position that gets most of this query's weight, averaged over heads."""
     return weights[:, position].mean(0).argmax().item()
+
+
+def _by_votes(weights, position):
+    favorites = weights[:, position].argmax(dim=-1)
+    return favorites.bincount(minlength=weights.shape[-1]).argmax()
+
+
+def _not_itself(weights, position):
+    row = weights[:, position].mean(dim=0)
+    others = torch.arange(len(row)) != position
+    return row.where(others, -1.0).argmax()
 
 
 MISREAD = (
@@ -190,6 +207,25 @@ MISREAD = (
         lambda weights, position: weights.mean((0, 1)).argmax(),
         "This is everybody's favorite word. Which row did we ask for?",
         "Pick the query before you average.",
+    ),
+    Mistake(
+        "the word itself is left out",
+        _not_itself,
+        "A word may look at itself most. You took that answer away.",
+        "The row of the word has an entry for each position, its own too.",
+    ),
+    Mistake(
+        "each head has one vote",
+        _by_votes,
+        "Each head names its favorite, and you count. A head that hardly cares gets "
+        "as much say as one that is sure.",
+        "Average the weights before you choose.",
+    ),
+    Mistake(
+        "the head with the number of the word",
+        lambda weights, position: weights[position].mean(0).argmax(),
+        "The first axis is not the query: position chose a head.",
+        "“h q k”: write a colon for the heads, then the position.",
     ),
 )
 

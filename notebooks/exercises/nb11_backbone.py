@@ -82,6 +82,19 @@ HEADS = Exercise(
             "Those are the heads transposed: within a head, positions are rows.",
             "The last two names of the result should be t and d.",
         ),
+        Mistake(
+            "keys before queries",
+            lambda x, h: heads_from_qkv(x, h)[[1, 0, 2]],
+            "Your first result is the middle third of the columns. What lies first in "
+            "the fused product?",
+            "Queries, keys, values: in this order in the columns and in the result.",
+        ),
+        Mistake(
+            "the three roles behind the batch",
+            _cut("b t (three h d) -> b three h t d"),
+            "Well cut, but the first index of your result chooses a text, not a role.",
+            "queries, keys, values = result should work: the roles come first.",
+        ),
     ),
     "Cut the last axis into three names: role, head, width of a head. Then bring the "
     "roles to the front, and the heads before the positions.",
@@ -122,6 +135,12 @@ BIRTH = Exercise(
             lambda: math.log(2981) + 3 / 2,
             "The curve over σ is a parabola, yours is a line.",
             "Standard deviation 3: what is the variance?",
+        ),
+        Mistake(
+            "the standard deviation itself",
+            lambda: math.log(2981) + 3,
+            "You add the standard deviation as it is. The curve over σ is a parabola.",
+            "Read the formula aloud once more: which power of σ, and how much of it?",
         ),
         Mistake(
             "below ln V",
@@ -223,6 +242,25 @@ COUNT = Exercise(
             lambda v, t, m, n, f: _sum(v, t, m, n, f) - n * m * f,
             "The feed-forward goes out to f. And back?",
             "W_1 is m by f. What is W_2?",
+        ),
+        Mistake(
+            "the blocks only",
+            lambda v, t, m, n, f: _sum(0, 0, m, n, f),
+            "The blocks are right. What turns ids and positions into vectors?",
+            "E has a row per token, P a row per position.",
+        ),
+        Mistake(
+            "f taken for four times m",
+            lambda v, t, m, n, f: _sum(v, t, m, n, 4 * m),
+            "Four times m is a habit. One argument is unused.",
+            "The feed-forward is f wide, whatever m is.",
+        ),
+        Mistake(
+            "biases and norms counted",
+            lambda v, t, m, n, f: _sum(v, t, m, n, f) + n * (9 * m + f) + 2 * m,
+            "Right for a layer with biases and norms that have learned a scale and a "
+            "shift. new_weights makes neither.",
+            "Print the names that new_weights returns: each is a matrix.",
         ),
     ),
     "E, P, and then per block: W_qkv, W_o, W_1, W_2. Rows times columns each.",

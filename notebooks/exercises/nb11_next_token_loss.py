@@ -3,6 +3,8 @@
 Knows the shared loss. Knows nothing of how an answer is run or shown.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
@@ -89,6 +91,21 @@ NEXT = Exercise(
             "`cross_entropy` wants v second, and a reshape does not move an axis.",
             "Flatten b and t into one axis, or transpose.",
         ),
+        Mistake(
+            "bits for nats",
+            lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) / math.log(2),
+            "Every loss is too large by the same factor. Which unit does "
+            "cross_entropy give?",
+            "Nothing is to be converted: a natural logarithm gives nats.",
+        ),
+        Mistake(
+            "flattened before the shift",
+            lambda logits, ids: _loss(
+                logits.flatten(0, 1)[None, :-1], ids.flatten()[None, 1:]
+            ),
+            "Each row but the last has to predict how the next row begins.",
+            "Shift within the rows first, flatten afterwards.",
+        ),
     ),
     "First which logits and which ids belong together. Then one call, with b and t "
     "flattened into one axis.",
@@ -108,6 +125,16 @@ def loss_by_position(
 
 def _each(logits, labels):
     return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+
+
+def _folded_wrongly(logits, labels):
+    batch, length = labels.shape
+    return _each(logits, labels).reshape(length, batch).mean(dim=1)
+
+
+def _log_of_the_mean(logits, labels):
+    probabilities = logits.softmax(dim=-1).gather(-1, labels[..., None])
+    return -probabilities[..., 0].mean(dim=0).log()
 
 
 BY_POSITION = Exercise(
@@ -157,6 +184,26 @@ BY_POSITION = Exercise(
             ).mean(dim=0),
             "`cross_entropy` wants v second, and a reshape does not move an axis.",
             "An axis moves by transpose, permute or rearrange.",
+        ),
+        Mistake(
+            "the logarithm of a mean",
+            _log_of_the_mean,
+            "You average probabilities and take the logarithm at the end. A loss is a "
+            "mean of logarithms.",
+            "First −log of each probability, then the mean over the rows.",
+        ),
+        Mistake(
+            "folded by the wrong length",
+            _folded_wrongly,
+            "The losses are right, and then they are laid out in rows of the wrong "
+            "length.",
+            "What was flattened from b rows of t must be folded into b rows of t.",
+        ),
+        Mistake(
+            "shifted once more",
+            lambda logits, labels: loss_by_position(logits[:, :-1], labels[:, 1:]),
+            "One position too few: logits and labels belong together as they come.",
+            "The labels are shifted already. Shift nothing here.",
         ),
     ),
     "First the loss of every row and position, without any mean (`reduction`). Then "

@@ -3,10 +3,12 @@
 Knows gradient descent. Knows nothing of how an answer is run or shown.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import SGD
+from torch.optim import SGD, Adam
 
 from course_utils.exercises.exercise import Exercise, Mistake
 
@@ -27,9 +29,11 @@ def one_batch(
     return losses[0], after.item()
 
 
-def _losses(model, inputs, labels, steps, rate, *, clear=True, reduction="mean"):
+def _losses(
+    model, inputs, labels, steps, rate, *, clear=True, reduction="mean", kind=SGD
+):
     """All losses, one more than there are steps."""
-    optimizer = SGD(model.parameters(), lr=rate)
+    optimizer = kind(model.parameters(), lr=rate)
     losses = []
     for _ in range(steps + 1):
         logits = model(inputs).flatten(0, 1)
@@ -44,6 +48,17 @@ def _losses(model, inputs, labels, steps, rate, *, clear=True, reduction="mean")
 
 def _ends(losses):
     return losses[0], losses[-1]
+
+
+class _AllButTheLast(nn.Module):
+    """A model whose logits at the last position are thrown away."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        return self.model(ids)[:, :-1]
 
 
 def _uphill(model, inputs, labels, steps, rate):
@@ -128,11 +143,33 @@ ONE_BATCH = Exercise(
             "The loss rises: you follow the gradient, not its opposite.",
             "In which direction does the loss fall?",
         ),
+        Mistake(
+            "shifted once more",
+            lambda model, inputs, labels, steps, rate: _ends(
+                _losses(_AllButTheLast(model), inputs, labels[:, 1:], steps, rate)
+            ),
+            "You ask for the token after the next, and leave one position out.",
+            "The labels are shifted already: inputs and labels have the same length.",
+        ),
+        Mistake(
+            "momentum",
+            lambda *case: _ends(_losses(*case, kind=partial(SGD, momentum=0.9))),
+            "Your first step is right. Later steps also go on in the old direction.",
+            "Plain gradient descent has a rate and nothing else.",
+        ),
+        Mistake(
+            "Adam",
+            lambda *case: _ends(_losses(*case, kind=Adam)),
+            "Adam gives each weight a step size of its own. Plain gradient descent "
+            "was asked for.",
+            "torch.optim.SGD has the plain rule.",
+        ),
     ),
     "torch.optim.SGD with the model's parameters and the rate. In each of the steps: "
     "logits, F.cross_entropy with both flattened, zero_grad, backward, step. Then "
     "measure once more.",
     seconds=10,
+    plain=True,
 )
 
 

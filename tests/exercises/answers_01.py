@@ -103,6 +103,18 @@ def look_up_by_the_kernel(color, animals, colors):
     return F.scaled_dot_product_attention(query, hot[colors], hot[animals]).squeeze(0)
 
 
+def look_up_with_twenty(color, animals, colors):
+    """Another length of the query: nearly the same, within the tolerance."""
+    hot = torch.eye(8)
+    return attend(20 * hot[[color]], hot[colors], hot[animals])[0]
+
+
+def look_up_with_ten(color, animals, colors):
+    """Too warm for the tolerance."""
+    hot = torch.eye(8)
+    return attend(10 * hot[[color]], hot[colors], hot[animals])[0]
+
+
 def look_up_by_hand(color, animals, colors):
     result = torch.zeros(8)
     result[animals[colors.tolist().index(color)]] = 1
@@ -140,7 +152,12 @@ RIGHT_ANSWERS = {
         gradient_by_autograd,
     ],
     "attention.cosine": [cosine_by_lengths, cosine_by_pairs, cosine_by_library],
-    "attention.look_up": [look_up_by_matrices, look_up_by_the_kernel, look_up_by_hand],
+    "attention.look_up": [
+        look_up_by_matrices,
+        look_up_by_the_kernel,
+        look_up_by_hand,
+        look_up_with_twenty,
+    ],
 }
 DOUBLE_MISTAKES = {
     "attention.scores": [
@@ -165,6 +182,7 @@ DOUBLE_MISTAKES = {
     ],
     "attention.look_up": [
         warm_and_exchanged,
+        look_up_with_ten,
         lambda color, a, c: torch.eye(len(c))[int((a == color).int().argmax())],
     ],
 }

@@ -101,7 +101,7 @@ def one_batch_by_list(model, inputs, labels, steps, rate):
         optimizer.zero_grad()
         losses[-1].backward()
         optimizer.step()
-    return losses[0], losses[-1]
+    return losses[0].item(), losses[-1].item()
 
 
 RIGHT_ANSWERS = {

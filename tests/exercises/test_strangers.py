@@ -3,6 +3,13 @@
 `strangers.py` was written from the prompts of twelve exercises alone, and committed
 before anything was mended: then 48 of its 60 wrong answers were caught, 31 of them
 named, and all 30 right ones passed.
+
+`strangers_first_a.py` was written in the same way for all exercises of notebooks 01 to
+09 and 11. Of its 286 wrong answers 281 were caught when it was committed, 203 of them
+rightly named and 2 named beside the point; 9 of its 101 right answers were refused.
+After the mending 285 are caught and 261 rightly named (an error or a change in place
+counts where its report points at the cause). The 9 are refused still: the cells with
+their prompts left open what the box of the exercise said, and 8 of them say it now.
 """
 
 from collections import Counter
@@ -12,6 +19,7 @@ import pytest
 from course_utils.exercises.checking import examine
 from course_utils.exercises.session import BANK
 from tests.exercises.strangers import ANSWERS, KEPT_PRICES
+from tests.exercises.strangers_first_a import ANSWERS as FIRST_ANSWERS
 
 # What their exercises leave open, or what only other numbers than the bank's show.
 UNDECIDED = {
@@ -19,14 +27,33 @@ UNDECIDED = {
     "top_p_exact_fit_keeps_more": "whether shares fit exactly hangs on rounding",
     "top_p_keeps_all_ties": "the prompt does not say which of equal tokens stays",
 }
+FIRST_UNDECIDED = {
+    "layer_norm_by_moments": "in float64 it is right for every word that is met",
+    "rotary_by_complex_numbers": "the prompt did not say which columns are a pair",
+    "rotary_by_pairs": "the prompt did not say which columns are a pair",
+    "alibi_cut_from_square": "the prompt did not say what a key ahead costs",
+    "tuple (0, 0, 1)": "a guess: the three changes stand only in the exercise's box",
+    "choice_by_numpy": "the prompt did not give the rule of the length",
+    "choice_by_loop": "the prompt did not give the rule of the length",
+    "hide_by_arithmetic": "the prompt did not say that padding can be chosen",
+    "hide_by_index": "the prompt did not say that padding can be chosen",
+    "count_part_by_part": "the prompt did not say that biases do not count",
+}
 
 
 def name_of(answer):
     found = answer["answer"]
+    if isinstance(found, tuple):
+        return f"tuple {found}"
     return getattr(found, "__name__", type(found).__name__)
 
 
-DECIDED = [answer for answer in ANSWERS if name_of(answer) not in UNDECIDED]
+def decided(answers, undecided):
+    """The answers about which there is no doubt."""
+    return [answer for answer in answers if name_of(answer) not in undecided]
+
+
+DECIDED = decided(ANSWERS, UNDECIDED) + decided(FIRST_ANSWERS, FIRST_UNDECIDED)
 pytestmark = pytest.mark.usefixtures("in_float64")
 
 
@@ -42,11 +69,27 @@ def test_a_strangers_answer_is_judged_rightly(answer):
     assert (report.status == "right") == answer["right"], report.text
 
 
-def test_the_measure_counts_what_it_says(record_budget):
+def counts_of(answers):
+    """How many right and wrong answers pass and are refused."""
     counts = Counter()
-    for answer in ANSWERS:
+    for answer in answers:
         report = examine(BANK[answer["exercise"]], answer["answer"])
         kind = "right" if answer["right"] else "wrong"
         counts[kind, report.status == "right"] += 1
+        if not answer["right"]:
+            counts[report.status] += 1
+    return counts
+
+
+def test_the_measure_counts_what_it_says(record_budget):
+    counts = counts_of(ANSWERS)
     assert counts["right", True] == 30 and counts["right", False] == 0
     record_budget("strangers' mistakes that pass, of 60", counts["wrong", True], 3)
+
+
+def test_the_first_strangers_measure_counts_what_it_says(record_budget):
+    counts = counts_of(FIRST_ANSWERS)
+    assert counts["right", True] == 92 and counts["right", False] == 9
+    assert counts["mistake"] >= 247
+    passing = counts["wrong", True]
+    record_budget("first strangers' mistakes that pass, of 286", passing, 1)

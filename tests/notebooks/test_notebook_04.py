@@ -54,7 +54,7 @@ def test_a_step_of_the_exercise_is_the_notebooks_rotation(built):
         torch.testing.assert_close(step_on(table[row], steps), table[row + steps])
 
 
-def test_the_hand_of_the_exercise_is_speed_times_position():
+def test_the_pair_of_the_exercise_is_frequency_times_position():
     assert abs(hand_angle(30, 4, 16) - 30 * 10_000 ** (-8 / 16)) < 1e-9
 
 
@@ -113,18 +113,18 @@ def test_clipped_scores_are_rotary_up_to_the_longest_distance_of_training(built)
     torch.testing.assert_close(clipped[..., far], (at_15 / 8**0.5)[..., far])
 
 
-def test_hands_that_are_not_clipped_turn_as_far_as_ever(built):
+def test_pairs_that_are_not_clipped_turn_as_far_as_ever(built):
     queries, keys = torch.randn(2, BATCH, HEADS, 40, 8)
     angles = built["rotary_angles"](40, 8)
     turned = built["turn"](queries, angles) @ built["turn"](keys, angles).mT
     past = torch.ones(40, 40).tril(0).bool()
     free = built["clipped_scores"]([], queries, keys)
     torch.testing.assert_close(free[..., past], (turned / 8**0.5)[..., past])
-    queries[..., [1, 5]] = 0.0  # nothing on hand 1, so that holding it does nothing
-    held, free = (built["clipped_scores"](hands, queries, keys) for hands in ([1], []))
+    queries[..., [1, 5]] = 0.0  # nothing on pair 1, so that holding it does nothing
+    held, free = (built["clipped_scores"](pairs, queries, keys) for pairs in ([1], []))
     torch.testing.assert_close(held, free)
 
 
-def test_the_price_of_distance_is_the_packages(built):
+def test_the_penalty_for_distance_is_the_packages(built):
     ours = built["alibi"](HEADS, LENGTH)
     torch.testing.assert_close(ours, alibi_bias(HEADS, LENGTH, LENGTH))

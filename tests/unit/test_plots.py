@@ -39,6 +39,12 @@ FIGURES = {
         lines={"floor": 1},
         alt=ALT,
     ),
+    "points": lambda: plots.points(
+        {"a": ([1, 2, 3], [1, 2, 4]), "b": ([1, 10], [3, 1])},
+        AXES,
+        texts={"b": ["first", ""]},
+        alt=ALT,
+    ),
     "bars": lambda: plots.bars(
         ROWS, {"weight": [1, 2, 3], "key": [3, 2, 1]}, AXES, alt=ALT
     ),

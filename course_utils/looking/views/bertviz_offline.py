@@ -39,10 +39,13 @@ def show_bertviz(
     *,
     title: str,
     view: str = "head",
+    layer: int = 0,
+    head: int = 0,
 ) -> None:
     """Show bertviz's head view or model view, and a picture of one map.
 
     Arguments and errors as in `explorer.show_attention`; view: "head" or "model".
+    layer, head: of which map the picture is, counted among those that are given.
     In one view of bertviz all kinds of attention have the same number of layers and of
     heads. Kinds that differ get views of their own.
 
@@ -51,7 +54,7 @@ def show_bertviz(
     check_choice("view", view, tuple(VIEWS))
     maps = Maps(recording, tokens, source, title)
     check_total(maps)
-    maps.choose("", 0, 0)
+    maps.choose("", layer, head)
     for parts in _alike(maps):
         html = VIEWS[view](**_arguments(maps, parts), html_action="return").data
         html = offline(html, maps.sentence)

@@ -14,9 +14,9 @@ from torch import Tensor
 from course_utils.looking.plots import arrows, bars, curves
 from course_utils.looking.token_texts import token_texts
 from course_utils.looking.views.page import short, show_view
-from course_utils.positions import sinusoidal_positions
 from course_utils.shapes import (
     check_divisible,
+    check_greater,
     check_integer,
     check_positive,
     check_tensor,
@@ -81,7 +81,8 @@ def show_scale(*, title: str, num_keys: int = 8, seed: int = 0) -> None:
     alt += f"{ends[1]} with it, on average."
     _show("scale", {"scores": [_hundredths(one) for one in scores]}, title, alt)
     labels = ("head width d", "largest weight, mean of 200")
-    curves(largest, labels, log="x", alt=alt)
+    lines = {"equal shares": 1 / num_keys}
+    curves(largest, labels, log="x", lines=lines, alt=alt)
 
 
 def _mean_largest_weights(
@@ -108,10 +109,14 @@ def show_rotation(*, title: str, d_model: int = 16, base: float = 10000.0) -> No
     check_text(title=title)
     check_positive(d_model=d_model)
     check_divisible("d_model", d_model, "the width of a pair", 2)
-    table = sinusoidal_positions(30, d_model, base)
-    alt = f"{title} The sine of each hand is a wave, slower than the one before."
+    check_greater(1, base=base)
+    positions = torch.arange(0, 29.05, 0.1, dtype=torch.float64)
+    alt = f"{title} The sine of each pair is a wave, slower than the one before."
     _show("rotation", {"width": d_model, "base": base}, title, alt)
-    waves = {f"hand {i}": table[:, 2 * i] for i in range(min(4, d_model // 2))}
+    waves = {}
+    for i in range(min(4, d_model // 2)):
+        sines = torch.sin(positions * base ** (-2 * i / d_model))
+        waves[f"pair {i}"] = (positions, sines)
     curves(waves, ("position", "sine"), alt=alt)
 
 
