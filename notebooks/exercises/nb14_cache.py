@@ -104,6 +104,11 @@ def _alone(q, k, v, keys, values, cos, sin):
     return _at(keys.shape[-2], (q, k, v, keys[:, :, :0], values[:, :, :0], cos, sin))
 
 
+def _first_key_only(*given):
+    _, keys, values = cached_step(*given)
+    return values[:, :, :1].clone(), keys, values
+
+
 CACHE = Exercise(
     "generation.cache",
     "Gives context “b h 1 d”, keys and values “b h (t + 1) d” from one token's query, "
@@ -123,6 +128,19 @@ CACHE = Exercise(
             lambda *given: _at(given[3].shape[-2] + 1, given),
             "With t positions kept the next one is not t + 1.",
             "Positions count from 0. Where does the very first token stand?",
+        ),
+        Mistake(
+            "one position too early",
+            lambda *given: _at(given[3].shape[-2] - 1, given),
+            "With t positions kept you turn by the row of the last one.",
+            "Positions count from 0, so t kept ones end at t − 1. What is free?",
+        ),
+        Mistake(
+            "a causal mask that starts at the first key",
+            _first_key_only,
+            "Your query sees the first key alone. `is_causal=True` lines the triangle "
+            "up with key 0.",
+            "One new token may see all that is kept, and itself. Hide what?",
         ),
         Mistake(
             "the new key is not turned",
@@ -227,7 +245,7 @@ COMPUTED = Exercise(
             "the wrong way around",
             lambda: (150, sum(range(1, 151))),
             "First without, then with a cache. Does a cache make more work?",
-            "Exchange something.",
+            "Which of the two remembers what it has computed?",
         ),
         Mistake(
             "eos is forgotten",

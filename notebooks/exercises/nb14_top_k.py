@@ -69,6 +69,12 @@ TOP_K = Exercise(
             "Every row has its own best tokens. Where did the batch axis get lost?",
         ),
         Mistake(
+            "the line of the first row for all",
+            lambda scores, k: _keep(scores, scores >= scores[0].topk(k).values[-1]),
+            "Row 0 is right. In the others the number of tokens you keep is not k.",
+            "Each row has a line of its own: its k-th score. Keep the batch axis.",
+        ),
+        Mistake(
             "one ranking for the whole batch",
             lambda scores, k: _keep(
                 scores, _is_top(scores.flatten(), k).view_as(scores)

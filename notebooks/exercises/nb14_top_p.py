@@ -98,6 +98,13 @@ TOP_P = Exercise(
             "Shifting and subtracting both look one place back. One is enough.",
         ),
         Mistake(
+            "each token against 1 − p",
+            lambda scores, p: share(scores.softmax(-1) * (scores.softmax(-1) > 1 - p)),
+            "You ask each token alone whether it exceeds 1 − p. Where all are small, "
+            "none is left.",
+            "Top-p looks at sums: how much do the likelier tokens hold together?",
+        ),
+        Mistake(
             "only the best",
             lambda scores, p: _back(scores, _before(scores) <= 0),
             "A single token has it all: that is greedy, whatever p is.",

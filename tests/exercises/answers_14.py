@@ -2,11 +2,12 @@
 
 import torch
 from nb14_cache import cached_step
+from nb14_prompt import prefill, write_rows
 from nb14_top_k import min_p_probabilities
 from torch.nn import functional as F
 
 from course_utils.attention import LayerCache, attention_scores
-from course_utils.decoding import next_token_probabilities
+from course_utils.decoding import greedy, next_token_probabilities
 from course_utils.positions import rotate
 
 
@@ -104,6 +105,63 @@ def step_by_hand(query, key, value, keys, values, cos, sin):
     return [context, keys, values]
 
 
+def rows_one_by_one(step, ids, most, stop_id, pad_id):
+    """Write `most` tokens for all, then cut each row behind its first stop."""
+    start = ids.shape[1]
+    for _ in range(most):
+        ids = torch.cat([ids, step(ids).argmax(-1, keepdim=True)], dim=1)
+    longest = 0
+    for row in ids:
+        ends = (row[start:] == stop_id).nonzero()
+        length = int(ends[0]) + 1 if len(ends) else most
+        row[start + length :] = pad_id
+        longest = max(longest, length)
+    return ids[:, : start + longest]
+
+
+def rows_by_counting(step, ids, most, stop_id, pad_id):
+    start = ids.shape[1]
+    while ids.shape[1] < start + most:
+        ended = (ids[:, start:] == stop_id).sum(1) > 0
+        if ended.all():
+            break
+        new = torch.where(ended, pad_id, step(ids).argmax(-1))
+        ids = torch.hstack([ids, new.unsqueeze(1)])
+    return ids
+
+
+def prefill_by_the_kernel(queries, keys, values, old_keys, old_values):
+    new, old = queries.shape[2], old_keys.shape[2]
+    keys, values = torch.cat([old_keys, keys], 2), torch.cat([old_values, values], 2)
+    positions = torch.arange(old, old + new)
+    mask = torch.arange(old + new) <= positions[:, None]
+    return F.scaled_dot_product_attention(queries, keys, values, mask)
+
+
+def prefill_one_by_one(queries, keys, values, old_keys, old_values):
+    contexts = []
+    for i in range(queries.shape[2]):
+        old_keys = torch.cat([old_keys, keys[:, :, i : i + 1]], 2)
+        old_values = torch.cat([old_values, values[:, :, i : i + 1]], 2)
+        scores = attention_scores(queries[:, :, i : i + 1], old_keys)
+        contexts.append(scores.softmax(-1) @ old_values)
+    return torch.cat(contexts, 2)
+
+
+def any_stop_and_padded_away(step, ids, most, stop_id, pad_id):
+    for _ in range(most):
+        new = step(ids).argmax(-1)
+        ids = torch.cat([ids, new.where(new != stop_id, pad_id)[:, None]], 1)
+        if (new == stop_id).any():
+            break
+    return ids
+
+
+def unmasked_and_in_front(queries, keys, values, old_keys, old_values):
+    keys, values = torch.cat([keys, old_keys], 2), torch.cat([old_values, values], 2)
+    return F.scaled_dot_product_attention(queries, keys, values)
+
+
 def ranked_and_unscaled(scores, k):
     return (scores.softmax(-1) * (top_k_by_scatter(scores, k) > 0)).sort(-1).values
 
@@ -152,6 +210,13 @@ RIGHT_ANSWERS = {
         step_by_hand,
         cached_step,
     ],
+    "generation.rows": [
+        rows_one_by_one,
+        rows_by_counting,
+        lambda step, ids, most, stop, pad: greedy(step, ids, most, stop, pad),
+        write_rows,
+    ],
+    "generation.prefill": [prefill_by_the_kernel, prefill_one_by_one, prefill],
     "generation.computed": [
         (11325, 150),
         [150 * 151 // 2, 150.0],
@@ -159,6 +224,8 @@ RIGHT_ANSWERS = {
     ],
 }
 DOUBLE_MISTAKES = {
+    "generation.rows": [any_stop_and_padded_away],
+    "generation.prefill": [unmasked_and_in_front],
     "generation.top_k": [ranked_and_unscaled],
     "generation.top_p": [one_too_many_and_unscaled],
     "generation.min_p": [absolute_and_unscaled],

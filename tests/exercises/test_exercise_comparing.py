@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from course_utils.exercises.checking import examine
-from course_utils.exercises.comparing import difference, same
+from course_utils.exercises.comparing import difference, near, same
 from course_utils.exercises.describing import altered, brief, describe
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.session import BANK
@@ -336,3 +336,12 @@ def test_rounding_is_no_mistake_and_a_thousandth_is_one(wanted):
     for kind in (float, torch.tensor):
         assert same(kind(wanted * (1 + 5e-5)), kind(wanted))
         assert not same(kind(wanted * 1.001), kind(wanted))
+
+
+def test_near_tolerates_a_distance_and_nothing_else():
+    close = WANTED + 0.009
+    assert near(close, WANTED, 0.01) and near(close.double(), WANTED, 0.01)
+    assert not near(WANTED + 0.011, WANTED, 0.01)
+    assert not near(WANTED + torch.nan, WANTED, 0.01)
+    for other in (WANTED[:1], WANTED.long(), WANTED.to("meta"), WANTED.tolist(), None):
+        assert not near(other, WANTED, 0.01)

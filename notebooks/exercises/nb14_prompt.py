@@ -1,0 +1,305 @@
+"""Exercises of notebook 14: several rows that end apart, and a prompt read at once.
+
+Knows the shared attention and decoding. Knows nothing of how an answer is run or shown.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from course_utils.attention import attend
+from course_utils.decoding import greedy
+from course_utils.exercises.exercise import Exercise, Mistake
+
+# --- several rows --------------------------------------------------------------------
+
+
+def write_rows(
+    step: Callable, ids: Tensor, most: int, stop_id: int, pad_id: int
+) -> Tensor:
+    """Greedy for each row up to its own stop_id; a row that has ended takes pads."""
+    going = torch.ones(len(ids), dtype=torch.bool)
+    for _ in range(most):
+        new = step(ids).argmax(dim=-1)
+        new[~going] = pad_id
+        ids = torch.cat([ids, new[:, None]], dim=1)
+        going = going & (new != stop_id)
+        if not going.any():
+            break
+    return ids
+
+
+def the_courses(
+    step: Callable, ids: Tensor, most: int, stop_id: int, pad_id: int
+) -> Tensor:
+    """What `course_utils.decoding` gives."""
+    return greedy(step, ids, most, stop_id, pad_id)
+
+
+def _scripted(prompt_length, plan, noise):
+    """A step that says plan[row, turn], whatever the noise of the other scores."""
+
+    def step(ids):
+        turn = ids.shape[1] - prompt_length
+        scores = noise[:, turn].clone()
+        best = plan[:, turn, None]
+        return scores.scatter(1, best, 9.0)
+
+    return step
+
+
+def _row_cases(generator):
+    """Rows that end apart, one that never ends, one alone, and stops in the prompt."""
+    stop_id, pad_id, most = 2, 1, 8
+    cases = []
+    for ends in ((4, 2, 5), (3, None), (2,)):
+        rows = len(ends)
+        plan = torch.randint(3, 11, (rows, most), generator=generator)
+        for row, end in enumerate(ends):
+            if end is not None:
+                plan[row, end] = stop_id
+        noise = torch.rand(rows, most, 11, generator=generator)
+        noise = noise.to(torch.get_default_dtype())
+        prompt = torch.randint(3, 11, (rows, 3), generator=generator)
+        prompt[:, 0] = stop_id
+        cases.append((_scripted(3, plan, noise), prompt, most, stop_id, pad_id))
+    return cases
+
+
+def _rows(step, ids, most, going, ended, shown):
+    """The loop, with three choices: who starts, when to break, what a row takes."""
+    for _ in range(most):
+        new = step(ids).argmax(dim=-1)
+        taken, going = shown(new, going)
+        ids = torch.cat([ids, taken[:, None]], dim=1)
+        if ended(new, going):
+            break
+    return ids
+
+
+def _everybody(ids):
+    return torch.ones(len(ids), dtype=torch.bool)
+
+
+def _all_at_once(step, ids, most, stop_id, pad_id):
+    return _rows(
+        step,
+        ids,
+        most,
+        _everybody(ids),
+        lambda new, going: (new == stop_id).all(),
+        lambda new, going: (new, going),
+    )
+
+
+def _any_ends_all(step, ids, most, stop_id, pad_id):
+    return _rows(
+        step,
+        ids,
+        most,
+        _everybody(ids),
+        lambda new, going: (new == stop_id).any(),
+        lambda new, going: (new, going),
+    )
+
+
+def _write_on(step, ids, most, stop_id, pad_id):
+    return _rows(
+        step,
+        ids,
+        most,
+        _everybody(ids),
+        lambda new, going: not going.any(),
+        lambda new, going: (new, going & (new != stop_id)),
+    )
+
+
+def _stop_is_padded(step, ids, most, stop_id, pad_id):
+    def shown(new, going):
+        going = going & (new != stop_id)
+        return new.masked_fill(~going, pad_id), going
+
+    return _rows(
+        step, ids, most, _everybody(ids), lambda new, going: not going.any(), shown
+    )
+
+
+def _stops_for_pads(step, ids, most, stop_id, pad_id):
+    return write_rows(step, ids, most, stop_id, stop_id)
+
+
+def _prompt_counts(step, ids, most, stop_id, pad_id):
+    going = ~(ids == stop_id).any(1)
+
+    def shown(new, going):
+        return new.masked_fill(~going, pad_id), going & (new != stop_id)
+
+    return _rows(step, ids, most, going, lambda new, going: not going.any(), shown)
+
+
+def _never_early(step, ids, most, stop_id, pad_id):
+    def shown(new, going):
+        return new.masked_fill(~going, pad_id), going & (new != stop_id)
+
+    return _rows(step, ids, most, _everybody(ids), lambda new, going: False, shown)
+
+
+ROWS = Exercise(
+    "generation.rows",
+    "Gives “b n” for a prompt “b t”: the likeliest token, up to `most` times. "
+    "A row keeps its stop_id, then takes pad_id; it ends when all rows have.",
+    ("step", "ids", "most", "stop_id", "pad_id"),
+    write_rows,
+    _row_cases,
+    (
+        Mistake(
+            "all rows must stop in the same step",
+            _all_at_once,
+            "Rows stop apart. You wait for a step at which all of them stop.",
+            "Remember from step to step which rows still go on.",
+        ),
+        Mistake(
+            "the first row to stop ends all",
+            _any_ends_all,
+            "One row has ended, and the others are cut off in the middle.",
+            "Is one ended row a reason to leave the loop?",
+        ),
+        Mistake(
+            "ended rows write on",
+            _write_on,
+            "A row goes on behind its stop_id with tokens of the next story.",
+            "What should be appended to a row that ended in an earlier step?",
+        ),
+        Mistake(
+            "the stop id becomes padding",
+            _stop_is_padded,
+            "No row shows its stop_id: you pad it away in the step that brings it.",
+            "Which comes first, appending the token or crossing out the row?",
+        ),
+        Mistake(
+            "filled up with stop_id",
+            _stops_for_pads,
+            "An ended row repeats stop_id. Behind the first one belongs pad_id.",
+            "Two ids are given. Which of them fills?",
+        ),
+        Mistake(
+            "a stop id in the prompt counts",
+            _prompt_counts,
+            "Your rows end before they begin: their prompts start with that id.",
+            "Look at the new tokens alone.",
+        ),
+        Mistake(
+            "it always writes `most` tokens",
+            _never_early,
+            "All rows have ended, and you go on to append columns of padding.",
+            "When is nobody left to write for?",
+        ),
+    ),
+    (
+        "Keep one truth value per row: does it still go on?",
+        "In each step: choose, replace what ended rows would take, append, update the "
+        "truth values, leave the loop if none is left.",
+    ),
+    shared=the_courses,
+)
+
+
+# --- a prompt read at once -----------------------------------------------------------
+
+
+def prefill(
+    queries: Float[Tensor, "b h n d"],
+    keys: Float[Tensor, "b h n d"],
+    values: Float[Tensor, "b h n d"],
+    old_keys: Float[Tensor, "b h t d"],
+    old_values: Float[Tensor, "b h t d"],
+) -> Float[Tensor, "b h n d"]:
+    """Attention of n new positions behind t kept ones; each sees what is not later."""
+    new, old = queries.shape[-2], old_keys.shape[-2]
+    mask = torch.ones(new, old + new, dtype=torch.bool).tril(old)
+    keys = torch.cat([old_keys, keys], dim=-2)
+    values = torch.cat([old_values, values], dim=-2)
+    return attend(queries, keys, values, mask)
+
+
+def _chunks(generator):
+    """Four behind five, four at the very beginning, one behind three."""
+    cases = []
+    for b, h, n, t in ((2, 3, 4, 5), (2, 3, 4, 0), (1, 2, 1, 3)):
+        shapes = [(b, h, n, 8)] * 3 + [(b, h, t, 8)] * 2
+        made = [torch.randn(shape, generator=generator) for shape in shapes]
+        cases.append(tuple(x.to(torch.get_default_dtype()) for x in made))
+    return cases
+
+
+def _masked(given, shift):
+    """The right keys and values, under a triangle of another place."""
+    q, k, v, old_k, old_v = given
+    k, v = torch.cat([old_k, k], -2), torch.cat([old_v, v], -2)
+    mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(shift)
+    return attend(q, k, v, mask)
+
+
+def _behind(q, k, v, old_k, old_v):
+    new = q.shape[-2]
+    mask = torch.ones(new, new + old_k.shape[-2], dtype=torch.bool)
+    mask = mask.tril(old_k.shape[-2])
+    return attend(q, torch.cat([k, old_k], -2), torch.cat([v, old_v], -2), mask)
+
+
+PREFILL = Exercise(
+    "generation.prefill",
+    "Gives the context “b h n d” of n new tokens behind t kept ones: queries, keys and "
+    "values “b h n d”, all turned already. This is how a prompt is read at once.",
+    ("queries", "keys", "values", "old_keys", "old_values"),
+    prefill,
+    _chunks,
+    (
+        Mistake(
+            "the triangle starts at the first key",
+            lambda *given: _masked(given, 0),
+            "Your first new token sees key 0 alone. `is_causal=True` does the same.",
+            "New token 0 stands at position t, so it may see t + 1 keys.",
+        ),
+        Mistake(
+            "no mask",
+            lambda *given: _masked(given, given[0].shape[-2] + given[3].shape[-2]),
+            "The last new token is right; the others see tokens behind them.",
+            "One new token needs no mask. Several do.",
+        ),
+        Mistake(
+            "one key too few",
+            lambda *given: _masked(given, given[3].shape[-2] - 1),
+            "No new token sees itself.",
+            "What is the position of the first new token, counted from 0?",
+        ),
+        Mistake(
+            "one key too many",
+            lambda *given: _masked(given, given[3].shape[-2] + 1),
+            "Each new token sees its successor.",
+            "What is the position of the first new token, counted from 0?",
+        ),
+        Mistake(
+            "the kept ones are left out",
+            lambda q, k, v, *old: _masked((q, k, v, *(x[:, :, :0] for x in old)), 0),
+            "The new tokens see each other only: what came before is lost.",
+            "Which keys come before the new ones, and in which order?",
+        ),
+        Mistake(
+            "the new ones in front",
+            _behind,
+            "Your new keys stand in front of the old ones, and the mask hides others "
+            "than you think.",
+            "The order of `cat` is the order of the text.",
+        ),
+    ),
+    (
+        "Append the new keys and values to the kept ones.",
+        "Row i of the mask belongs to position t + i: it may see t + i + 1 keys.",
+    ),
+)
+
+
+EXERCISES = (ROWS, PREFILL)
