@@ -55,6 +55,14 @@ EARLY = {
         [text(QUESTION), code("assert count == 2\nplots.curves(x, axes)")],
         "asserts the answer",
     ),
+    "an assert below the figure": (
+        [text(QUESTION), code("plots.curves(x, axes, 'waves')\nassert count == 2")],
+        "asserts the answer",
+    ),
+    "asserts in a loop": (
+        [text(QUESTION), code("plots.curves(x, axes)\nfor y in x:\n    assert y > 0")],
+        "asserts the answer",
+    ),
     "an assert after a silent cell": (
         [text(QUESTION), code("x = 1") | {"outputs": []}, code("assert x\nprint(x)")],
         "asserts the answer",
@@ -92,9 +100,10 @@ def test_an_early_answer_is_found(kind):
 
 
 LATE = {
-    "an assert after the figure": [
+    "an assert in a folded cell": [
         text(QUESTION),
-        code("plots.curves(x, axes, 'waves')\nassert count == 2"),
+        code("plots.curves(x, axes, 'waves')"),
+        code("assert count == 2", folded=True),
     ],
     "a title without a question": [text("Look."), code("plots.curves(x, axes, 'up')")],
     "a folded solution": [

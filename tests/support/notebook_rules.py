@@ -60,6 +60,10 @@ def shortened(text):
     return re.sub(r"[A-Za-z0-9+/=]{200,}", "…", text)
 
 
+def is_folded(cell):
+    return cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+
+
 def code_cells(notebook):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
@@ -153,7 +157,7 @@ def _code_problems(cell, count):
         yield f"has tags that mean nothing here: {sorted(unknown)}"
     if COMMENT_MARK.search(source):
         yield "steers the comparison by a comment; use a tag"
-    folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+    folded = is_folded(cell)
     if folded != ("hide-input" in tags):
         yield "must be folded in JupyterLab and in the book alike: run `make refresh`"
     if "timing" in tags and "nbval-ignore-output" not in tags:
@@ -235,14 +239,17 @@ def style(notebook):
     ]
     run = longest = 0
     for cell in notebook["cells"]:
-        run = run + 1 if cell["cell_type"] == "code" else 0
+        if not is_folded(cell):  # a folded one is a line at most
+            run = run + 1 if cell["cell_type"] == "code" else 0
         longest = max(longest, run)
+    open_cells = [cell for cell in codes if not is_folded(cell)]
+    showing = sum(bool(cell["outputs"]) for cell in open_cells)
     return Style(
         cells=len(notebook["cells"]),
         median_lines=statistics.median(lengths),
         max_lines=max(lengths),
         words_per_line=words / max(1, sum(lengths)),
-        with_output=sum(bool(c["outputs"]) for c in codes) / max(1, len(codes)),
+        with_output=showing / max(1, len(open_cells)),
         drawn=drawn,
         computed=len(computed),
         code_in_a_row=longest,

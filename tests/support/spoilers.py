@@ -1,7 +1,7 @@
 """Answers that stand above their question's run, found in a notebook's cells.
 
 A reader's working copy has no outputs. What could still tell an answer too early is the
-code: an alt text, a title, an assert before the figure, our solution right below a
+code: an alt text, a title, an assert in the cell to be run, our solution right below a
 "Your turn". Knows the JSON of notebooks, and which exercises ask for which number.
 """
 
@@ -9,11 +9,10 @@ import ast
 import re
 
 from course_utils.exercises.banks import find_banks
-from tests.support.notebook_rules import joined
+from tests.support.notebook_rules import is_folded, joined
 
 QUESTION = re.compile(r"\*Predict\b[^*]*\*")
 TITLE_PLACE = {"curves": 2, "bars": 3, "arrows": 1, "attention_map": 3}
-SHOWS = re.compile(r"plots\.\w+|show\w*|display|print|check")
 SHORT = 4  # shorter words of a title tell nothing
 
 
@@ -29,10 +28,29 @@ def spoilers(notebook):
             continue
         above = source if re.search(r"^## ", source, re.MULTILINE) else above + source
         if QUESTION.search(source):
-            for run in cells[place + 1 :]:
-                if run["cell_type"] == "code" and run["outputs"]:
-                    yield from early_answers(run["id"], joined(run["source"]), above)
-                    break
+            yield from answers_in_the_runs(cells[place + 1 :], above)
+
+
+def answers_in_the_runs(after, above):
+    """What the cells up to the first with an output tell before they are run."""
+    for run in after:
+        if run["cell_type"] != "code" or is_folded(run):
+            continue
+        source = joined(run["source"])
+        if any(is_claim(statement) for statement in ast.parse(source).body):
+            yield f"{run['id']} asserts the answer in sight: move it to a folded cell"
+        if run["outputs"]:
+            yield from early_titles(run["id"], source, above)
+            return
+
+
+def is_claim(statement):
+    """Is it an assert, or a loop or a condition that holds nothing else?"""
+    if isinstance(statement, ast.Assert):
+        return True
+    if not isinstance(statement, ast.For | ast.If) or statement.orelse:
+        return False
+    return all(is_claim(part) for part in statement.body)
 
 
 def alts_in_code(name, source):
@@ -45,27 +63,14 @@ def alts_in_code(name, source):
             return
 
 
-def early_answers(name, source, above):
-    """Asserts above what they check, titles that say more than the section so far."""
+def early_titles(name, source, above):
+    """Titles that say more than the section so far."""
     tree = ast.parse(source)
-    shown = False
-    for statement in tree.body:
-        if not shown and isinstance(statement, ast.Assert):
-            yield f"{name} asserts the answer before it shows it"
-        shown = shown or shows(statement)
     known = set(words(above)) | set(words(without_titles(tree)))
     for title in titles(tree):
         for word in words(title):
             if word not in known and f"{word}s" not in known:
                 yield f"{name} tells the answer in a title: {word!r} of {title!r}"
-
-
-def shows(statement):
-    """Does this statement display or print something?"""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return False
-    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    return any(SHOWS.fullmatch(ast.unparse(call.func)) for call in calls)
 
 
 def titles(tree):
@@ -128,7 +133,7 @@ def printed_solutions(source, after):
             if rest:  # a new section
                 return
             continue
-        folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+        folded = is_folded(cell)
         if stub and stub in signatures(text).values() and not folded:
             yield f"{cell['id']} prints the solution of {exercise}: fold its source"
         return
