@@ -32,6 +32,20 @@ class _Patchwork(nn.Module):
         return x.square().mean() + 0 * self.silenced(x).sum() + pull.sum()
 
 
+class _Stepped(nn.Linear):
+    """A layer that still holds the gradients of an earlier step, as do its copies."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        for parameter in self.parameters():
+            parameter.grad = torch.ones_like(parameter)
+
+    def __deepcopy__(self, memo):
+        twin = _Stepped(self.in_features, self.out_features)
+        twin.load_state_dict(self.state_dict())
+        return twin
+
+
 def _patients(generator):
     def loss(model):
         return model(torch.tensor([[1, 4], [2, 4]]))
@@ -45,6 +59,7 @@ def _patients(generator):
     return [
         (_Patchwork(generator), loss),
         (line, lambda m: of_line(m) + m.weight.sum()),
+        (_Stepped(3, 2), lambda m: m.weight.square().sum()),
     ]
 
 
@@ -61,10 +76,17 @@ def the_courses(model: nn.Module, loss: Callable[[nn.Module], Tensor]) -> list[s
     return diagnostics.dead_parameters(model, lambda: loss(model))
 
 
+def _with_old_gradients(model, loss):
+    loss(model).backward()
+    weights = model.named_parameters()
+    return [name for name, w in weights if w.grad is None or not w.grad.any()]
+
+
 def _named(is_dead):
     """An instrument from a rule for one gradient, which may be None."""
 
     def instrument(model, loss):
+        model.zero_grad()
         loss(model).backward()
         return [name for name, p in model.named_parameters() if is_dead(p.grad)]
 
@@ -105,13 +127,20 @@ DEAD = Exercise(
             "Summing loses the sign. Ask every entry for itself.",
         ),
         Mistake(
+            "an old gradient counts as life",
+            _with_old_gradients,
+            "A model that was trained before still holds the gradients of that step.",
+            "Empty the gradients before you call backward.",
+        ),
+        Mistake(
             "the living are listed",
             _named(lambda g: g is not None and bool(g.any())),
             "All is found, and told the wrong way around: name the dead.",
             "Turn the condition around.",
         ),
     ),
-    "Compute the loss, call backward, look at the .grad of every named parameter.",
+    "Empty old gradients, compute the loss, call backward. Then look at the .grad of "
+    "every named parameter.",
     shared=the_courses,
 )
 

@@ -63,8 +63,9 @@ def _only(outputs, place):
 
 
 def decoders(generator: Generator) -> list[tuple]:
-    """(decoder, ids, vocab_size): three honest ones, three that leak."""
+    """(decoder, ids, vocab_size): four honest ones, three that leak."""
     table = _table(generator)
+    rounding = 8 * torch.finfo(table.dtype).eps  # one step of a number from 8 to 16
 
     def honest(ids):
         return _past(table[ids])
@@ -81,12 +82,16 @@ def decoders(generator: Generator) -> list[tuple]:
     def peeks_near_end(ids):
         return _only(_next(table[ids]), max(0, ids.shape[1] - 2))
 
+    def rounds_by_batch(ids):
+        odd = ids.sum(dim=1)[:, None, None] % 2
+        return 8 + _past(table[ids]) + rounding * odd
+
     def silent(ids):
         return 0 * table[ids]
 
     ids = _distinct(generator, 2, 7)
     sick = _shown(peeks_at_next, peeks_at_start, peeks_near_end)
-    models = _shown(honest, reads_own_word, silent) + sick
+    models = _shown(honest, reads_own_word, silent, rounds_by_batch) + sick
     return [(model, ids, VOCAB) for model in models]
 
 
@@ -122,6 +127,10 @@ def readers(generator: Generator) -> list[tuple]:
 
 def translators(generator: Generator) -> list[tuple]:
     """(translator, source, target, vocab_size): one is deaf, the others are not."""
+    pair = (
+        _distinct(generator, 2, 5),
+        _distinct(generator, 2, 3),
+    )  # in every dtype alike
     table = _table(generator)
 
     def reads_all(source, target):
@@ -133,15 +142,22 @@ def translators(generator: Generator) -> list[tuple]:
     def reads_first_word(source, target):
         return table[target] + table[source[:, :1]]
 
+    def reads_last_word(source, target):
+        return table[target] + table[source[:, -1:]]
+
     def end_reads(source, target):
         return table[target] + _only(reads_all(source, target), target.shape[1] - 1)
 
     def start_reads(source, target):
         return table[target] + _only(reads_all(source, target), 0)
 
-    pair = _distinct(generator, 2, 5), _distinct(generator, 2, 3)
-    models = _shown(reads_all, speaks_alone, reads_first_word, end_reads, start_reads)
-    return [(model, *pair, VOCAB) for model in models]
+    models = _shown(reads_all, speaks_alone, reads_first_word, reads_last_word)
+    models += _shown(end_reads, start_reads)
+    one_row = [rows[:1] for rows in pair]
+    return [
+        *((model, *pair, VOCAB) for model in models),
+        (models[0], *one_row, VOCAB),
+    ]
 
 
 # --- three instruments ---------------------------------------------------------------
@@ -190,6 +206,15 @@ def _watch(changed, watched):
     return instrument
 
 
+def _bit_for_bit(logits, ids, vocab_size):
+    before = logits(ids)
+    for cut in range(1, ids.shape[1]):
+        after = logits(_other(ids, slice(cut, None), vocab_size))
+        if not torch.equal(before[:, :cut], after[:, :cut]):
+            return True
+    return False
+
+
 LAST, FIRST, EARLIER, LATER = slice(-1, None), slice(0, 1), slice(-1), slice(1, None)
 LEAK = Exercise(
     "clinic.leaks_future",
@@ -228,6 +253,19 @@ LEAK = Exercise(
             _watch(LATER, FIRST),
             "A model gets away whose leak lies near the end.",
             "Every place between two words is a border that a leak may cross.",
+        ),
+        Mistake(
+            "only the far ends of the text",
+            _watch(LAST, FIRST),
+            "You change the last word and watch the first output. Most leaks are short: "
+            "a model that peeks one word ahead gets away.",
+            "Every place between two words is a border that a leak may cross.",
+        ),
+        Mistake(
+            "compared bit for bit",
+            _bit_for_bit,
+            "A healthy model whose sums are rounded in another order is accused.",
+            "Allow for rounding: torch.allclose, or a difference above 1e-5.",
         ),
         Mistake(
             "upside down",
@@ -334,10 +372,22 @@ SOURCE = Exercise(
             "Leave no word of the source as it was.",
         ),
         Mistake(
+            "only the first word of the source is changed",
+            _deaf(lambda x: _other(x, FIRST, VOCAB)),
+            "A model that reads the last word only is called deaf.",
+            "Leave no word of the source as it was.",
+        ),
+        Mistake(
             "the source is only turned around",
             _deaf(lambda x: x.flip(1)),
             "A model that reads a bag of words hears nothing new, and is called deaf.",
             "The same words in another order are the same words. Take others.",
+        ),
+        Mistake(
+            "sources change places",
+            _deaf(lambda x: x.roll(1, dims=0)),
+            "In a batch of one row, nothing has changed: a healthy translator rings.",
+            "Do not borrow the words from another row. Take other ids.",
         ),
         Mistake(
             "only the last output is watched",

@@ -1,7 +1,12 @@
 """Answers to the exercises of notebook 16: right in many styles, and wrong twice."""
 
+import math
+from itertools import chain
+
 import torch
 from nb16_checkups import cannot_memorize, dead
+from nb16_kinds import misjudges, never_a_label
+from torch.nn import functional as F
 
 from course_utils.looking.diagnostics import (
     dead_parameters,
@@ -94,6 +99,8 @@ def dead_by_backward(model, loss):
 
 
 def dead_by_norms(model, loss):
+    for parameter in model.parameters():
+        parameter.grad = None
     loss(model).backward()
     norms = {
         name: 0.0 if p.grad is None else p.grad.norm().item()
@@ -119,7 +126,40 @@ def memory_in_two_steps(losses_of, batches):
     return not losses[-1] <= 0.5
 
 
+def judged_by_list(loss, labels, vocab_size):
+    flat = torch.zeros(*labels.shape, vocab_size)
+    sure = flat.clone()
+    for row in range(labels.shape[0]):
+        for place in range(labels.shape[1]):
+            sure[row, place, labels[row, place]] = 50.0
+    found = torch.stack([loss(flat, labels), loss(sure, labels)])
+    wanted = torch.tensor([math.log(vocab_size), 0.0])
+    return not torch.allclose(found, wanted, rtol=0, atol=1e-3)
+
+
+def judged_by_one_hot(loss, labels, vocab_size):
+    sure = 50 * F.one_hot(labels, vocab_size).to(torch.get_default_dtype())
+    if abs(loss(sure, labels).item()) > 1e-3:
+        return True
+    return abs(loss(sure * 0, labels).item() - math.log(vocab_size)) > 1e-3
+
+
+def missing_by_bincount(batches, steps, vocab_size):
+    counts = torch.zeros(vocab_size, dtype=torch.long)
+    for step in range(steps):
+        labels = batches(step)[1]
+        counts += torch.bincount(labels[labels >= 0], minlength=vocab_size)
+    return (counts == 0).nonzero().flatten()
+
+
+def missing_by_sets(batches, steps, vocab_size):
+    rows = chain.from_iterable(batches(step)[1].tolist() for step in range(steps))
+    return sorted(set(range(vocab_size)) - set(chain.from_iterable(rows)))
+
+
 RIGHT_ANSWERS = {
+    "clinic.misjudges": [judged_by_list, judged_by_one_hot, misjudges],
+    "clinic.never_a_label": [missing_by_bincount, missing_by_sets, never_a_label],
     "clinic.leaks_future": [
         leak_by_one_change_each,
         leak_by_random_endings,
@@ -177,7 +217,18 @@ def one_zero_and_no_none(model, loss):
     return [name for name, gradient in some if not gradient.all()]
 
 
+def zeros_in_bits_only(loss, labels, vocab_size):
+    flat = torch.zeros(*labels.shape, vocab_size)
+    return abs(loss(flat, labels).item() - math.log2(vocab_size)) > 1e-3
+
+
+def inputs_of_the_first_batch(batches, steps, vocab_size):
+    return sorted(set(range(vocab_size)) - set(batches(0)[0].flatten().tolist()))
+
+
 DOUBLE_MISTAKES = {
+    "clinic.misjudges": [zeros_in_bits_only],
+    "clinic.never_a_label": [inputs_of_the_first_batch],
     "clinic.leaks_future": [
         last_word_changed_and_first_output_watched,
         lambda *given: not last_word_changed_and_first_output_watched(*given),

@@ -106,7 +106,7 @@ def cells():
         source = "".join(cell["source"])
         if cell["cell_type"] == "code":
             found.setdefault(case, []).append(source)
-        elif heading := re.search(r"^## (?:Case (\d+))?", source, re.MULTILINE):
+        elif heading := re.search(r"^##+ (?:Case (\d+))?", source, re.MULTILINE):
             case = int(heading[1] or 0)
     return found
 
@@ -125,16 +125,12 @@ def definitions(source):
 
 @pytest.fixture(scope="module")
 def clinic():
-    """case -> (its cells, names as they are before its patient comes)."""
+    """The cells of each case, and the names that the set-up cells leave behind."""
     before, names, all_cells = torch.get_default_dtype(), {}, cells()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            for source in all_cells[0][:2]:
+            for source in all_cells[0][:4]:
                 exec(source, names)
-            exec(definitions(all_cells[0][2]), names)
-        for case in REPAIRS:
-            for source in all_cells[case][:-1]:
-                exec(definitions(source), names)
         yield all_cells, names
     finally:
         torch.set_default_dtype(before)
@@ -164,6 +160,17 @@ def examine(clinic, case, old="", new=""):
 
 def test_there_are_twelve_cases_or_more_and_all_are_tested(clinic):
     assert sorted(set(clinic[0]) - {0}) == sorted(REPAIRS) and len(REPAIRS) >= 12
+
+
+@pytest.mark.parametrize("case", REPAIRS)
+def test_a_case_runs_alone_and_changes_nothing_for_the_others(clinic, case):
+    all_cells, setup = clinic
+    names = dict(setup)
+    with contextlib.redirect_stdout(io.StringIO()):
+        for source in all_cells[case]:
+            exec(source, names)
+    changed = [name for name in setup if names.get(name) is not setup[name]]
+    assert [name for name in changed if name != "__builtins__"] == []
 
 
 @pytest.mark.parametrize("case", REPAIRS)
@@ -216,3 +223,133 @@ def test_the_title_of_a_figure_stays_true_after_the_repair():
     drawn = [c for c in calls if ast.unparse(c.func) in ("plots.curves", "plots.bars")]
     titles = [c.args[-1].value for c in drawn if isinstance(c.args[-1], ast.Constant)]
     assert len(titles) == 7 and all(title.endswith("?") for title in titles), titles
+
+
+# --- the last patient ----------------------------------------------------------------
+
+SPLIT = """    told = openings * EPOCHS
+    random.Random(0).shuffle(told)
+    held_out = len(told) // 10
+    return told[held_out:], told[:held_out]
+"""
+HONEST = """    held_out = len(openings) // 10
+    told = openings[held_out:] * EPOCHS
+    random.Random(0).shuffle(told)
+    return told, openings[:held_out]
+"""
+OTHER_HONEST = """    mixed = random.Random(1).sample(openings, len(openings))
+    held_out = mixed[: len(mixed) // 10]
+    rest = [words for words in mixed if words not in held_out]
+    return [words for _ in range(EPOCHS) for words in rest], held_out
+"""
+LATE = """    told = openings * EPOCHS
+    random.Random(0).shuffle(told)
+    held_out = told[: len(told) // 10]
+    return [words for words in told if words not in held_out], held_out
+"""
+FIT = """        for group in optimizer.param_groups:
+            group["lr"] *= left
+"""
+LAMBDA = """        if step == 0:
+            plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 1 - n / steps)
+        else:
+            plan.step()
+"""
+GRAD = "    with torch.no_grad():"
+MENDED = {
+    "data": (SPLIT, [HONEST, OTHER_HONEST]),
+    "optimiser": (FIT, [FIT.replace("*=", "= RATE *"), LAMBDA]),
+    "evaluation": (
+        GRAD,
+        [f"    model.eval()\n{GRAD}", f"    model.train(False)\n{GRAD}"],
+    ),
+}
+USELESS = {
+    "data": [SPLIT.replace("shuffle", "choices"), LATE, "    return openings, []\n"],
+    "optimiser": [
+        FIT.replace("*= left", "= RATE"),
+        FIT.replace("*= left", "= RATE * left**2"),
+        FIT.replace("*= left", "= RATE * 1 - step / steps"),
+        FIT.replace("*= left", "= RATE * RATE * left"),
+    ],
+    "evaluation": [
+        GRAD,
+        f"    model.train()\n{GRAD}",
+        f"    openings = openings[:50]\n    model.eval()\n{GRAD}",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def script(clinic):
+    """The cells of the last patient, and the names before them."""
+    sources = clinic[0][0]
+    [first] = [i for i, source in enumerate(sources) if "COUNT, EPOCHS" in source]
+    return sources[first:], clinic[1]
+
+
+def operate(script, repairs, run=False):
+    """What the script or its check prints with some pieces replaced."""
+    sources, names = script
+    names, printed = dict(names), io.StringIO()
+    for source in sources:
+        is_run = "split(openings)" in source and "def " not in source
+        if (is_run and not run) or "plots." in source:
+            continue
+        for old, new in repairs:
+            source = source.replace(old, new)
+        with contextlib.redirect_stdout(printed):
+            exec(source, names)
+        if is_run:
+            break
+    return printed.getvalue().strip().split("\n")
+
+
+@pytest.mark.parametrize("kind", MENDED)
+def test_each_piece_of_the_last_patient_stands_there_once(script, kind):
+    assert sum(source.count(MENDED[kind][0]) for source in script[0]) == 1
+
+
+def test_the_last_patient_is_sick_in_three_ways(script):
+    printed = operate(script, [])
+    assert printed[-2:] == [
+        "still sick: the data, the optimiser, the evaluation",
+        "not solved yet",
+    ]
+
+
+@pytest.mark.parametrize("style", [0, 1])
+def test_the_mended_script_is_discharged(script, style):
+    repairs = [(old, new[style]) for old, new in MENDED.values()]
+    assert operate(script, repairs)[-2:] == ["still sick: nothing", "✓ solved"]
+
+
+@pytest.mark.parametrize(
+    "kind, new", [(kind, new) for kind, many in USELESS.items() for new in many]
+)
+def test_a_useless_repair_of_the_script_is_named(script, kind, new):
+    repairs = {name: (old, good[0]) for name, (old, good) in MENDED.items()}
+    repairs[kind] = (MENDED[kind][0], new)
+    try:
+        printed = operate(script, repairs.values())
+    except (TypeError, ValueError) as error:  # no loss can be computed at all
+        assert kind == "data", error
+    else:
+        assert printed[-2:] == [f"still sick: the {kind}", "not solved yet"]
+
+
+def test_the_answer_tells_the_losses_of_the_repaired_scripts(script):
+    told = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    [answer] = [c for c in told if "*The optimiser.*" in "".join(c["source"])]
+    text = "".join(answer["source"])
+    repairs = []
+    for kind, digits in {
+        "optimiser": "0.63",
+        "evaluation": "0.55",
+        "data": "1.18",
+    }.items():
+        repairs.append((MENDED[kind][0], MENDED[kind][1][0]))
+        training, held_out, lines = operate(script, repairs, run=True)[-3:]
+        assert f"{float(held_out.split()[-1]):.2f}" == digits and digits in text
+    assert float(training.split()[1]) == pytest.approx(0.60, abs=0.005)
+    assert float(lines.split()[1]) == pytest.approx(1.33, abs=0.005)

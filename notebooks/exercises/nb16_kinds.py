@@ -1,0 +1,233 @@
+"""Exercises of notebook 16: an instrument that knows a number, and one that counts.
+
+Knows losses and batches to try them on. Knows nothing of how an answer is run or shown.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils.exercises.exercise import Exercise, Mistake
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Batches = Callable[[int], tuple[Tensor, Tensor]]
+
+# --- a number known beforehand -------------------------------------------------------
+
+VOCAB = 11
+
+
+def _right(logits, labels):
+    return F.cross_entropy(logits.mT, labels)
+
+
+def _twice(logits, labels):
+    return _right(logits.softmax(dim=-1), labels)
+
+
+def _in_bits(logits, labels):
+    return _right(logits, labels) / math.log(2)
+
+
+def _summed(logits, labels):
+    return F.cross_entropy(logits.mT, labels, reduction="sum")
+
+
+def _smoothed(logits, labels):
+    return F.cross_entropy(logits.mT, labels, label_smoothing=0.1)
+
+
+def _next_but_one(logits, labels):
+    return _right(logits[:, :-1], labels[:, 1:])
+
+
+def _losses(generator):
+    labels = torch.stack([torch.randperm(VOCAB, generator=generator)[:5]] * 2)
+    losses = _right, _twice, _in_bits, _summed, _smoothed, _next_but_one
+    cases = [(loss, labels, VOCAB) for loss in losses]
+    return [*cases, (_right, labels[:1, :2], VOCAB)]
+
+
+def _judged(is_sick):
+    """An instrument from a rule for two losses: of zeros, and of sure, right logits."""
+
+    def instrument(loss, labels, vocab_size):
+        sure = 50.0 * F.one_hot(labels, vocab_size).to(torch.get_default_dtype())
+        return bool(is_sick(loss(0 * sure, labels), loss(sure, labels), vocab_size))
+
+    return instrument
+
+
+def misjudges(loss: Loss, labels: Tensor, vocab_size: int) -> bool:
+    """Does a loss miss ln V for logits of zeros, or 0 for logits sure and right?"""
+    zeros = torch.zeros(*labels.shape, vocab_size)
+    sure = zeros.scatter(-1, labels[..., None], 50.0)
+    of_zeros = loss(zeros, labels) - math.log(vocab_size)
+    return bool(of_zeros.abs() > 1e-3 or loss(sure, labels).abs() > 1e-3)
+
+
+KNOWN = Exercise(
+    "clinic.misjudges",
+    "Gives True unless loss(logits, labels), “b t v” against “b t”, is ln V for logits "
+    "of zeros and 0 for logits that are sure and right (50 at the label, else 0), each "
+    "to 0.001. No model is needed.",
+    ("loss", "labels", "vocab_size"),
+    misjudges,
+    _losses,
+    (
+        Mistake(
+            "only logits of zeros are tried",
+            _judged(lambda zeros, sure, v: (zeros - math.log(v)).abs() > 1e-3),
+            "A loss with a second softmax gets away: zeros give it ln V as well.",
+            "There is a second kind of logits whose loss you know without computing.",
+        ),
+        Mistake(
+            "only sure logits are tried",
+            _judged(lambda zeros, sure, v: sure.abs() > 1e-3),
+            "A loss in bits gets away: 0 bits are 0 nats.",
+            "What does a model that knows nothing owe for each word?",
+        ),
+        Mistake(
+            "one right number is enough",
+            _judged(
+                lambda zeros, sure, v: (
+                    (zeros - math.log(v)).abs() > 1e-3 and sure.abs() > 1e-3
+                )
+            ),
+            "You ask for two wrong numbers. One wrong number is a sick loss.",
+            "Which word joins the two conditions: and, or?",
+        ),
+        Mistake(
+            "the logarithm to base 2",
+            _judged(
+                lambda zeros, sure, v: (
+                    (zeros - math.log2(v)).abs() > 1e-3 or sure.abs() > 1e-3
+                )
+            ),
+            "The loss in bits is called healthy, and the one in nats sick.",
+            "F.cross_entropy counts in nats, with the natural logarithm.",
+        ),
+        Mistake(
+            "upside down",
+            lambda *given: not misjudges(*given),
+            "All is found, and told the wrong way around: True means sick.",
+            "A healthy loss should give False.",
+        ),
+    ),
+    "Make logits of zeros, and compare their loss with math.log(vocab_size). Make "
+    "logits with 50 at the label, for instance from F.one_hot, and compare their loss "
+    "with 0. Either of the two is reason enough to ring.",
+)
+
+# --- a count over batches ------------------------------------------------------------
+
+
+def never_a_label(batches: Batches, steps: int, vocab_size: int) -> list[int]:
+    """The ids that are a label in none of the batches 0 … steps - 1, in order."""
+    found = set()
+    for step in range(steps):
+        found |= set(batches(step)[1].flatten().tolist())
+    return [id for id in range(vocab_size) if id not in found]
+
+
+def _texts(generator):
+    """(batches, steps, vocab_size): rows end early, so that some labels are -100."""
+
+    def batches_of(data, lengths):
+        inputs, labels = data[..., :-1], data[..., 1:]
+        ended = torch.arange(labels.shape[-1]) >= lengths[:, None, None]
+        labels = labels.masked_fill(ended, -100)
+        return lambda step: (inputs[step], labels[step])
+
+    drawn = torch.stack([torch.randperm(9, generator=generator) for _ in range(8)])
+    many = drawn.reshape(4, 2, 9)[:, :, :4] + 1  # id 0 stands in no text
+    many[:, :, 0] = 10  # a first token, which is never to be guessed
+    first = many[:1].clone()
+    first[0, :, 1:] = torch.tensor([[3, 4, 5], [5, 3, 4]])
+    ends = torch.tensor([2, 3, 1, 3])
+    last_word = torch.tensor([[[10, 1, 2, 3]], [[10, 2, 1, 3]], [[10, 1, 1, 11]]])
+    # id 11 is the last one of 12: counted with -100 or not at all, if the last batch is
+    return [
+        (batches_of(many, ends), 4, 12),
+        (batches_of(first, torch.tensor([3])), 1, 12),
+        (batches_of(last_word, torch.tensor([3, 1, 3])), 3, 12),
+    ]
+
+
+def _counted(part, steps_of=range):
+    """A count of the ids in one part of some batches."""
+
+    def count(batches, steps, vocab_size):
+        found = set()
+        for step in steps_of(steps):
+            found |= set(part(batches(step)).flatten().tolist())
+        return [id for id in range(vocab_size) if id not in found]
+
+    return count
+
+
+def _labels(batch):
+    return batch[1]
+
+
+COUNT = Exercise(
+    "clinic.never_a_label",
+    "Gives the ids below vocab_size, in order, that are a label in none of "
+    "batches(0) … batches(steps - 1), each (inputs, labels) “b t”; -100 is no label. "
+    "What is never a label is never written.",
+    ("batches", "steps", "vocab_size"),
+    never_a_label,
+    _texts,
+    (
+        Mistake(
+            "the inputs are counted",
+            _counted(lambda batch: batch[0]),
+            "A token that is only ever read is on your list of what can be written.",
+            "Which of the two tensors does the loss ask for?",
+        ),
+        Mistake(
+            "inputs count as well",
+            _counted(torch.cat),
+            "The first token of each text is read and never asked for.",
+            "Look at the labels alone.",
+        ),
+        Mistake(
+            "only the first batch is counted",
+            _counted(_labels, lambda steps: range(1)),
+            "What the first batch lacks may come in the second.",
+            "One batch is a sample. Go through all steps.",
+        ),
+        Mistake(
+            "the last batch is left out",
+            _counted(_labels, lambda steps: range(max(1, steps - 1))),
+            "An id that occurs in the last batch only is on your list.",
+            "range(steps) ends with steps - 1 by itself.",
+        ),
+        Mistake(
+            "the labels that occur are listed",
+            lambda batches, steps, vocab_size: sorted(
+                {*range(vocab_size)} - {*never_a_label(batches, steps, vocab_size)}
+            ),
+            "You list what is asked for. What is missing?",
+            "Begin with all ids, and take away those that you found.",
+        ),
+        Mistake(
+            "-100 counts from the end",
+            lambda batches, steps, vocab_size: [
+                id
+                for id in never_a_label(batches, steps, vocab_size)
+                if id != (-100) % vocab_size
+            ],
+            "A label of -100 was taken for an id. It says that nothing is asked here.",
+            "Leave out the negative labels before you count.",
+        ),
+    ),
+    "Collect the labels of all steps in a set. Then go through range(vocab_size) and "
+    "keep what is not in it.",
+)
+
+
+EXERCISES = (KNOWN, COUNT)
