@@ -134,15 +134,16 @@ def heatmap(
     rows: Words | None = None,
     columns: Words | None = None,
     signed: bool = False,
+    numbers: bool = False,
     alt: str | None = None,
 ) -> None:
     """Draw a matrix, or several with as many rows side by side: {title: matrix}.
 
     `axes` names what runs (down the rows, along the columns). All matrices have one
     color scale; it starts at 0, or is centered on 0 when `signed`. A single matrix of
-    up to 100 cells shows its numbers.
+    up to 100 cells shows its numbers; with `numbers`, several show theirs too.
     """
-    check_type(bool, signed=signed)
+    check_type(bool, signed=signed, numbers=numbers)
     _check_axes(axes)
     if isinstance(values, Mapping):
         _check_named(values=values)
@@ -164,7 +165,8 @@ def heatmap(
         _Panel(title, matrix, _labels("columns", columns, matrix.shape[1]))
         for title, matrix in matrices.items()
     ]
-    figure, _ = _matrices(panels, _labels("rows", rows, height), axes, signed)
+    rows = _labels("rows", rows, height)
+    figure, _ = _matrices(panels, rows, axes, signed, numbers)
     show(figure, alt)
 
 
@@ -729,13 +731,19 @@ class _Panel:
 
 
 def _matrices(
-    panels: list[_Panel], rows: list[str] | None, axes: Pair, signed: bool = False
+    panels: list[_Panel],
+    rows: list[str] | None,
+    axes: Pair,
+    signed: bool = False,
+    numbers: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """Draw matrices with as many rows; return the figure and its axes."""
     height, width = panels[0].matrix.shape
     alone = len(panels) == 1
     room = {1: 5.5, 2: 2.7}.get(len(panels), 1.5)  # inches for one matrix
     cell = min(0.52 if alone else 0.3, room / max(width, height))
+    if numbers and not alone:
+        cell = 0.45
     size = [max(1.6, cell * width + 0.4), max(1.6, cell * height + 1)]
     figure, drawn = _panels(len(panels), size)
     limit = max(np.abs(panel.matrix).max() for panel in panels) or 1.0
@@ -749,7 +757,7 @@ def _matrices(
             interpolation="nearest",
         )
         axis.spines[:].set(visible=True, color="#DDDDDD")
-        if alone and panel.matrix.size <= 100:
+        if numbers or (alone and panel.matrix.size <= 100):
             for (r, c), value in np.ndenumerate(panel.matrix):
                 ink = "white" if abs(value) > 0.6 * limit else _INK
                 axis.text(c, r, _number(value), color=ink, size=8, **_MIDDLE)

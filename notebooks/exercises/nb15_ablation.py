@@ -123,7 +123,7 @@ ABLATE = Exercise(
             "its average, not zero",
             _by_average,
             "Gentle, and a fair choice, but the head still says something.",
-            "Zero is asked for here. Replacing by a mean is the last question below.",
+            "Zero is asked for here. The mean has its turn later in this section.",
         ),
         Mistake(
             "cut out after the output projection",

@@ -4,8 +4,12 @@ import math
 
 import torch
 from nb15_ablation import ablated
+from nb15_hook import hooked
 from nb15_induction import induction
 from nb15_maps import entropy, look_back
+
+from course_utils.looking.intervening import intervene
+from course_utils.looking.recording import record
 
 
 def entropy_by_loops(weights):
@@ -90,6 +94,66 @@ def ablated_by_taking_away(context, to_output, head):
     return whole - torch.einsum("bqd,md->bqm", context[:, head], own)
 
 
+def hooked_by_a_dictionary(model, name, change, x):
+    seen = {}
+
+    def keep_and_change(module, inputs, output):
+        seen[name] = output.clone()
+        return change(output)
+
+    handle = dict(model.named_modules())[name].register_forward_hook(keep_and_change)
+    during = model(x)
+    handle.remove()
+    return seen[name], during, model(x)
+
+
+def hooked_by_two_hooks(model, name, change, x):
+    module = model.get_submodule(name)
+    kept = []
+    handles = [
+        module.register_forward_hook(lambda m, i, output: kept.append(output)),
+        module.register_forward_hook(lambda m, i, output: change(output)),
+    ]
+    with torch.no_grad():
+        during = model(x)
+        for handle in handles:
+            handle.remove()
+        return [kept[0], during, model(x)]
+
+
+def hooked_by_another_forward(model, name, change, x):
+    module = model.get_submodule(name)
+    kept, old = [], module.forward
+
+    def forward(*given):
+        kept.append(old(*given))
+        return change(kept[0])
+
+    module.forward = forward
+    during = model(x)
+    del module.forward
+    return kept[0], during, model(x)
+
+
+def hooked_by_the_course(model, name, change, x):
+    with record(model) as seen:
+        model(x)
+    with intervene(model, {name: change}):
+        during = model(x)
+    return seen[name], during, model(x)
+
+
+def unremoved_and_unchanged_record(model, name, change, x):
+    kept = []
+
+    def hook(module, inputs, output):
+        kept.append(change(output))
+        return kept[0]
+
+    model.get_submodule(name).register_forward_hook(hook)
+    return kept[0] if kept else x, model(x), model(x)
+
+
 def bits_and_no_sign(weights):
     return -entropy(weights) / math.log(2)
 
@@ -134,6 +198,13 @@ RIGHT_ANSWERS = {
         ablated_by_taking_away,
         ablated,
     ],
+    "inside.hook": [
+        hooked_by_a_dictionary,
+        hooked_by_two_hooks,
+        hooked_by_another_forward,
+        hooked_by_the_course,
+        hooked,
+    ],
     "inside.next_key": [4, torch.tensor(4), 4.0],
 }
 DOUBLE_MISTAKES = {
@@ -141,4 +212,5 @@ DOUBLE_MISTAKES = {
     "inside.look_back": [itself_and_summed],
     "inside.induction": [first_text_and_summed],
     "inside.ablate": [query_and_no_bias],
+    "inside.hook": [unremoved_and_unchanged_record],
 }

@@ -86,14 +86,42 @@ def test_a_removed_head_is_removed_while_recording_too(built):
     assert seen.weights()["blocks.1.attention"].shape[1] == HEADS
 
 
-def test_entropy_and_distance_of_known_rows(built):
+def test_entropy_of_known_rows(built):
     even = torch.full((BATCH, LENGTH, 5), 1 / 5)
     found = built["entropy"](even)
     torch.testing.assert_close(found, torch.full((BATCH, LENGTH), math.log(5)))
     one = torch.zeros(LENGTH, 5)
     one[:, 2] = 1
     assert not built["entropy"](one).any()
-    assert built["distance"](one).tolist() == [2, 1, 0, 1, 2, 3, 4]
+
+
+def test_rank_correlation_knows_only_the_order(built):
+    numbers = torch.tensor([[3.0, -1.0], [0.5, 9.0]])
+    assert built["rank_correlation"](numbers, numbers.exp()) == pytest.approx(1)
+    assert built["rank_correlation"](numbers, -(numbers**3)) == pytest.approx(-1)
+    other = torch.tensor([[2.0, 1.0], [4.0, 3.0]])  # ranks 1 0 3 2 against 2 0 1 3
+    assert built["rank_correlation"](numbers, other) == pytest.approx(0.4)
+
+
+def test_keys_of_equal_length_keep_their_directions(built):
+    keys = torch.randn(BATCH, HEADS, LENGTH, 5, dtype=torch.float64)
+    same = built["equally_long"](keys)
+    lengths = keys.norm(dim=-1).mean(dim=-1, keepdim=True).expand(-1, -1, LENGTH)
+    torch.testing.assert_close(same.norm(dim=-1), lengths)
+    cosines = torch.nn.functional.cosine_similarity(same, keys, dim=-1)
+    torch.testing.assert_close(cosines, torch.ones_like(cosines))
+
+
+def test_the_slices_of_the_heads_make_the_layer(built):
+    """Summed over heads, what W_v and W_o do to a text of one token is the layer."""
+    sizes = {"d_model": WIDTH, "num_heads": HEADS, "num_layers": 1, "d_ff": 16}
+    model = LlamaLM(LlamaConfig(vocab_size=VOCABULARY, **sizes)).double()
+    x = torch.randn(BATCH, 1, WIDTH, dtype=torch.float64)
+    total = 0
+    for head in range(HEADS):
+        *_, w_v, w_o = built["slices"](model, 0, head)
+        total = total + x @ w_v.T @ w_o.T
+    torch.testing.assert_close(total, model.blocks[0].attention(x, model.rotary(0, 1)))
 
 
 def test_induction_is_the_token_after_the_earlier_one(built):

@@ -23,6 +23,9 @@ FIGURES = {
     "heatmaps": lambda: plots.heatmap(
         {"a": WEIGHTS[0], "b": -WEIGHTS[1]}, signed=True, alt=ALT
     ),
+    "numbers": lambda: plots.heatmap(
+        {"a": WEIGHTS[0], "b": WEIGHTS[1]}, numbers=True, alt=ALT
+    ),
     "map": lambda: plots.attention_map(
         WEIGHTS[0], ROWS, COLUMNS, marks=[(0, 1)], alt=ALT
     ),

@@ -1,0 +1,250 @@
+"""The exercise of notebook 15 on hooks: record and replace inside a forward pass.
+
+Knows small models and their modules. Knows nothing of how an answer is run or shown.
+"""
+
+import contextlib
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_utils.exercises.drawing import normal
+from course_utils.exercises.exercise import Exercise, Mistake
+
+Results = tuple[Float[Tensor, "b m"], Float[Tensor, "b m"], Float[Tensor, "b m"]]
+
+
+def hooked(
+    model: nn.Module, name: str, change: Callable[[Tensor], Tensor], x: Tensor
+) -> Results:
+    """What the module returned, what the model then gave, and what it gives after."""
+    recorded = []
+
+    def hook(module, given, output):
+        recorded.append(output)
+        return change(output)
+
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        changed = model(x)
+    finally:
+        handle.remove()
+    return recorded[0], changed, model(x)
+
+
+# --- models ------------------------------------------------------------------------
+
+
+def _linear(generator, width):
+    layer = nn.Linear(width, width, device="meta").to_empty(device="cpu")
+    layer.requires_grad_(False)
+    for parameter in layer.parameters():
+        parameter.copy_(normal(generator, *parameter.shape))
+    return layer
+
+
+def _twice(output):
+    return 2 * output + 1
+
+
+def _first_is_zero(output):
+    keep = torch.ones(output.shape[-1], dtype=output.dtype)
+    keep[0] = 0
+    return output * keep
+
+
+def _cases(generator):
+    cases = []
+    for rows, width, name, change in (
+        (3, 5, "inner.first", _twice),
+        (1, 4, "inner", _first_is_zero),
+    ):
+        inner = nn.Sequential()
+        inner.add_module("first", _linear(generator, width))
+        inner.add_module("bend", nn.Tanh())
+        inner.add_module("second", _linear(generator, width))
+        model = nn.Sequential()
+        model.add_module("before", _linear(generator, width))
+        model.add_module("inner", inner)
+        model.add_module("norm", nn.Tanh())
+        model.add_module("after", _linear(generator, width))
+        cases.append((model, name, change, normal(generator, rows, width)))
+    return cases
+
+
+# --- mistakes ----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _with(module, function):
+    handle = module.register_forward_hook(function)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _run(model, module, x, function):
+    """What the hook kept, the model's output under it, and after it."""
+    kept = []
+    with _with(module, lambda part, given, output: function(kept, given[0], output)):
+        changed = model(x)
+    return kept[0], changed, model(x)
+
+
+def _never_removed(model, name, change, x):
+    recorded, changed, _ = hooked(model, name, change, x)
+    return recorded, changed, changed
+
+
+def _returns_nothing(model, name, change, x):
+    def function(kept, given, output):
+        kept.append(output)
+
+    return _run(model, model.get_submodule(name), x, function)
+
+
+def _records_the_change(model, name, change, x):
+    def function(kept, given, output):
+        kept.append(change(output))
+        return kept[-1]
+
+    return _run(model, model.get_submodule(name), x, function)
+
+
+def _records_the_input(model, name, change, x):
+    def function(kept, given, output):
+        kept.append(given)
+        return change(output)
+
+    return _run(model, model.get_submodule(name), x, function)
+
+
+def _changes_the_input(model, name, change, x):
+    """A pre-hook: the module gets something else, and its own output is kept."""
+    kept = []
+    module = model.get_submodule(name)
+    handle = module.register_forward_pre_hook(lambda part, given: change(given[0]))
+    with _with(module, lambda part, given, output: kept.append(output)):
+        changed = model(x)
+    handle.remove()
+    return kept[0], changed, model(x)
+
+
+def _change_of_the_input(model, name, change, x):
+    def function(kept, given, output):
+        kept.append(output)
+        return change(given)
+
+    return _run(model, model.get_submodule(name), x, function)
+
+
+def _whole_model(model, name, change, x):
+    def function(kept, given, output):
+        kept.append(output)
+        return change(output)
+
+    return _run(model, model, x, function)
+
+
+def _outside(model, name, change, x):
+    """The module is called alone, with the model's input."""
+    return model.get_submodule(name)(x), hooked(model, name, change, x)[1], model(x)
+
+
+def _changes_twice(model, name, change, x):
+    def function(kept, given, output):
+        kept.append(output)
+        return change(change(output))
+
+    return _run(model, model.get_submodule(name), x, function)
+
+
+def _two_places(model, name, change, x):
+    recorded, changed, after = hooked(model, name, change, x)
+    return recorded, after, changed
+
+
+HOOK = Exercise(
+    "inside.hook",
+    "Gives three tensors for a model, a module's name, a change and x: what the "
+    "module returned, what the model gives for x when change(…) goes on in its place, "
+    "and what it gives afterwards, when the hook is gone.",
+    ("model", "name", "change", "x"),
+    hooked,
+    _cases,
+    (
+        Mistake(
+            "the hook is never removed",
+            _never_removed,
+            "Your third tensor is still the changed one: the hook is still in place.",
+            "register_forward_hook returns a handle. Keep it, and call its remove().",
+        ),
+        Mistake(
+            "the hook returns nothing",
+            _returns_nothing,
+            "You recorded, but the model went on with the old output.",
+            "What a hook returns takes the output's place. None changes nothing.",
+        ),
+        Mistake(
+            "what is recorded is already changed",
+            _records_the_change,
+            "The first tensor is what goes on, not what the module itself returned.",
+            "Keep the output before you call change.",
+        ),
+        Mistake(
+            "the input is recorded",
+            _records_the_input,
+            "The first tensor is what the module was given. What did it return?",
+            "A hook gets (module, inputs, output), in this order.",
+        ),
+        Mistake(
+            "the input is changed, by a pre-hook",
+            _changes_the_input,
+            "A pre-hook acts before the module runs, so you changed what it was given.",
+            "register_forward_hook acts after it.",
+        ),
+        Mistake(
+            "the change is made of the input",
+            _change_of_the_input,
+            "Behind the module goes on a change of what came into it.",
+            "A hook gets (module, inputs, output). Which of them goes into change?",
+        ),
+        Mistake(
+            "the hook sits on the whole model",
+            _whole_model,
+            "You recorded and changed what the model returns, not the named module.",
+            "model.get_submodule(name) finds a module by its name.",
+        ),
+        Mistake(
+            "the module runs alone, on x",
+            _outside,
+            "Inside the model this module does not get x, but what came before it.",
+            "Record in the forward pass that happens: keep the output in the hook.",
+        ),
+        Mistake(
+            "the change acts twice",
+            _changes_twice,
+            "The output went through change two times.",
+            "One hook, and one call of change in it.",
+        ),
+        Mistake(
+            "the last two are swapped",
+            _two_places,
+            "The right three tensors, two of them in each other's place.",
+            "First the recorded, then under the hook, then without it.",
+        ),
+    ),
+    (
+        "Write a function hook(module, inputs, output) inside yours; it can append to "
+        "a list of yours.",
+        "Find the module with model.get_submodule(name), give it the hook with "
+        "register_forward_hook, and keep the handle that this returns.",
+        "Run the model; handle.remove(); run the model once more.",
+    ),
+)
+
+
+EXERCISES = (HOOK,)
