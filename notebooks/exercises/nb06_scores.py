@@ -37,7 +37,7 @@ def _general_cases(generator):
 GENERAL = Exercise(
     "recurrent.general_scores",
     "Gives scores s · W h, “b q k”, for queries s “b q m”, keys h “b k m” and W “m m”. "
-    "The matrix lets two networks talk that never agreed on a language.",
+    "The matrix lets states be compared whose entries mean different things.",
     ("queries", "keys", "W"),
     general_scores,
     _general_cases,
