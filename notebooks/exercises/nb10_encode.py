@@ -84,6 +84,15 @@ def _one_walk(word, merges):
     return list(word)
 
 
+def _known_at_first(word, merges):
+    """Joins the pairs of single ids, in the order of learning, and no others."""
+    known = set(pairwise(word))
+    for pair, new in merges.items():
+        if pair in known:
+            word = bpe.join(word, pair, new)
+    return list(word)
+
+
 def _taught(generator):
     order = torch.randperm(4, generator=generator).tolist()
     a, b, c, d = ((4, 37, 90, 150)[place] for place in order)
@@ -137,6 +146,12 @@ ENCODE = Exercise(
             _one_walk,
             "A pair may stand in a word twice, and both are the same merge.",
             "Join every place of the pair, then look for the next one.",
+        ),
+        Mistake(
+            "only pairs that stood there at first",
+            _known_at_first,
+            "You list the known pairs once. Joining makes new neighbors.",
+            "When do you look at the pairs of the word: once, or after each join?",
         ),
         Mistake(
             "one merge and out",

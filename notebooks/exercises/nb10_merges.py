@@ -50,12 +50,20 @@ def _counted(words, pairs_of):
 
 
 def _apart(word):
-    """Neighbors that share no place: in a a a one pair."""
-    place = 0
-    while place + 1 < len(word):
-        pair = word[place : place + 2]
-        yield pair
-        place += 2 if pair[0] == pair[1] else 1
+    """Pairs that share no place with an equal one: in a a a one pair."""
+    last = None
+    for pair in pairwise(word):
+        last = None if pair == last else pair
+        if last:
+            yield pair
+
+
+def _overwritten(words):
+    """Each word counts rightly, and forgets what earlier ones have counted."""
+    pairs = {}
+    for word, times in words.items():
+        pairs |= _counted({word: times}, pairwise)
+    return pairs
 
 
 PAIR_COUNTS = Exercise(
@@ -111,6 +119,12 @@ PAIR_COUNTS = Exercise(
             lambda words: _counted(words, _apart),
             "In x x x you count one pair. It *joins* once; how often does it stand?",
             "Counting only looks. The rule for overlaps belongs to joining.",
+        ),
+        Mistake(
+            "a later word overwrites",
+            _overwritten,
+            "“the” and “then” hold the same pair. The second has wiped out the first.",
+            "What stands there already, when the next word brings its count?",
         ),
     ),
     "Two loops: over the words, and over the neighbors in one. How much is added?",

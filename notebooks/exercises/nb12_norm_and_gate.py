@@ -72,6 +72,12 @@ RMS = Exercise(
             "One position alone: which axis runs over its numbers?",
         ),
         Mistake(
+            "one size for the whole text",
+            lambda x, scale, eps: scale * x / (_square(x, (-2, -1)) + eps).sqrt(),
+            "All positions are divided by one number, and a quiet one stays quiet.",
+            "Each position has a size of its own: the mean runs over one axis.",
+        ),
+        Mistake(
             "the root is missing",
             lambda x, scale, eps: scale * x / (_square(x) + eps),
             "Ten times x should give the same. Yours gets ten times *smaller*.",

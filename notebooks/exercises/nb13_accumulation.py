@@ -100,6 +100,22 @@ def _loop(share: Callable, *, empties: str = "batch", steps: str = "batch") -> C
     return loop
 
 
+def _mean_of_means_told(model, optimizer, batches):
+    """The right steps; told is the plain mean of the parts' own losses."""
+    losses = []
+    for parts in batches:
+        optimizer.zero_grad()
+        means = []
+        for inputs, labels in parts:
+            logits = model(inputs).flatten(0, 1)
+            added = F.cross_entropy(logits, labels.flatten(), reduction="sum")
+            _right(added, labels, parts).backward()
+            means.append((added / _counted(labels)).item())
+        optimizer.step()
+        losses.append(sum(means) / len(means))
+    return losses
+
+
 def _counted(labels):
     return (labels != IGNORED).sum()
 
@@ -159,6 +175,18 @@ ACCUMULATE = Exercise(
             _loop(_right, steps="part"),
             "The second part meets a model that has already moved.",
             "Collect first, move once.",
+        ),
+        Mistake(
+            "every part is a batch of its own",
+            _loop(_right, empties="part", steps="part"),
+            "Each part empties the gradients and steps: three small steps for one.",
+            "Which calls belong to a part, and which to the whole batch?",
+        ),
+        Mistake(
+            "only the reported loss weighs the parts alike",
+            _mean_of_means_told,
+            "The model moves as it should. The number that you report is another one.",
+            "Weigh the losses that you add up as you weigh their gradients.",
         ),
         Mistake(
             "old gradients are still there",

@@ -116,6 +116,12 @@ PACK = Exercise(
             "An end says “something new begins”. The first story is new as well.",
         ),
         Mistake(
+            "no end anywhere",
+            _from(lambda rows, eos: _stream(rows, eos, first=False, between=False)),
+            "One argument is unused. How would a reader know where a story stops?",
+            "The stream holds an end before the first row and one behind each row.",
+        ),
+        Mistake(
             "labels equal inputs",
             _equal,
             "The model would learn to repeat what it has just read.",

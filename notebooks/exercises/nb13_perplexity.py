@@ -176,6 +176,14 @@ def _mean(chances):
     return -sum(map(log, chances)) / len(chances)
 
 
+def _without_surprises(train_rows, held_rows, special, alpha):
+    """The mean over those held tokens that training has seen in their place."""
+    seen = set(_triples(train_rows, special))
+    chances = _chances(train_rows, held_rows, special, alpha)
+    held = zip(_triples(held_rows, special), chances, strict=True)
+    return _mean([p for triple, p in held if triple in seen] or [1.0])
+
+
 TRIGRAM = Exercise(
     "training.trigram",
     "Gives the mean −ln p over all tokens and ends of held_rows, as counted in "
@@ -227,6 +235,12 @@ TRIGRAM = Exercise(
             "You take the mean of the chances. A token that was thought impossible "
             "would hardly cost anything.",
             "One surprise per token first. Their mean is the loss.",
+        ),
+        Mistake(
+            "what was never seen is skipped",
+            _without_surprises,
+            "You leave out the largest surprises. Then every model looks clever.",
+            "A triple without a count has a chance as well: that is what alpha is for.",
         ),
         Mistake(
             "the exam is counted as well",

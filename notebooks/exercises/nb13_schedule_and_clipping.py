@@ -111,6 +111,16 @@ RATE = Exercise(
             "Right at the top and at the end, wrong between: it falls like a ramp.",
             "Half a cosine stays up for a while and lands softly.",
         ),
+        Mistake(
+            "a quarter of a cosine",
+            _after(
+                lambda s, n, w, peak: (
+                    peak * math.cos(math.pi / 2 * (s - w) / (n - w + 1))
+                )
+            ),
+            "It falls fastest at the very end. Should it not land softly?",
+            "From 0 to π the cosine runs from 1 to −1. That is half of its wave.",
+        ),
     ),
     "Two cases: up to `warmup` a share of the peak; after it, how much of the way down "
     "is done, from 0 to 1?",

@@ -70,6 +70,12 @@ def _key_as_it_comes(q, k, v, keys, values, cos, sin):
     return _joined(rotate(q, *_here(keys, cos, sin)), k, v, keys, values)
 
 
+def _kept_as_it_came(*given):
+    """The right context; the new key is kept without its turn."""
+    context, _, values = cached_step(*given)
+    return context, torch.cat([given[3], given[1]], -2), values
+
+
 def _turned_again(q, k, v, keys, values, cos, sin):
     length = keys.shape[-2] + 1
     q = rotate(q, *_here(keys, cos, sin))
@@ -147,6 +153,12 @@ CACHE = Exercise(
             _key_as_it_comes,
             "The query knows where it stands, the new key does not.",
             "A score depends on the distance only if *both* are turned.",
+        ),
+        Mistake(
+            "the new key is kept as it came",
+            _kept_as_it_came,
+            "The context is right. The next token will meet a key that is not turned.",
+            "Keep the keys that you have attended with.",
         ),
         Mistake(
             "old keys are turned again",
@@ -251,6 +263,12 @@ COMPUTED = Exercise(
             "eos is forgotten",
             lambda: (sum(range(150)), 149),
             "You begin with a call that reads nothing.",
+            "Before the first token is written there is one id: eos.",
+        ),
+        Mistake(
+            "the first call reads nothing",
+            lambda: (sum(range(150)), 150),
+            "Your calls without a cache read 0, 1, 2, … ids. What asks the first one?",
             "Before the first token is written there is one id: eos.",
         ),
         Mistake(

@@ -116,6 +116,20 @@ def _write_on(step, ids, most, stop_id, pad_id):
     )
 
 
+def _wakes_up(step, ids, most, stop_id, pad_id):
+    """An ended row is padded for one step, and then goes on."""
+    never = _everybody(ids)
+    ends = ~never
+    for _ in range(most):
+        new = step(ids).argmax(dim=-1).masked_fill(ends, pad_id)
+        ids = torch.cat([ids, new[:, None]], dim=1)
+        ends = new == stop_id
+        never = never & ~ends
+        if not never.any():
+            break
+    return ids
+
+
 def _stop_is_padded(step, ids, most, stop_id, pad_id):
     def shown(new, going):
         going = going & (new != stop_id)
@@ -173,6 +187,12 @@ ROWS = Exercise(
             "What should be appended to a row that ended in an earlier step?",
         ),
         Mistake(
+            "an ended row wakes up",
+            _wakes_up,
+            "A row takes one pad_id behind its stop_id, and then it writes on.",
+            "Once ended, a row stays so: look at more than its last token.",
+        ),
+        Mistake(
             "the stop id becomes padding",
             _stop_is_padded,
             "No row shows its stop_id: you pad it away in the step that brings it.",
@@ -189,6 +209,12 @@ ROWS = Exercise(
             _prompt_counts,
             "Your rows end before they begin: their prompts start with that id.",
             "Look at the new tokens alone.",
+        ),
+        Mistake(
+            "the prompt is left out",
+            lambda step, ids, *rest: write_rows(step, ids, *rest)[:, ids.shape[1] :],
+            "What is written is right. The whole text begins with the prompt.",
+            "Give back all columns, the given ones in front.",
         ),
         Mistake(
             "it always writes `most` tokens",
@@ -242,6 +268,14 @@ def _masked(given, shift):
     return attend(q, k, v, mask)
 
 
+def _hidden_by_infinity(q, k, v, old_k, old_v):
+    """Nobody sees itself; who sees nobody gets 0 / 0."""
+    k, v = torch.cat([old_k, k], -2), torch.cat([old_v, v], -2)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(old_k.shape[-2])
+    return scores.masked_fill(hidden, -torch.inf).softmax(-1) @ v
+
+
 def _behind(q, k, v, old_k, old_v):
     new = q.shape[-2]
     mask = torch.ones(new, new + old_k.shape[-2], dtype=torch.bool)
@@ -273,6 +307,12 @@ PREFILL = Exercise(
             "one key too few",
             lambda *given: _masked(given, given[3].shape[-2] - 1),
             "No new token sees itself.",
+            "What is the position of the first new token, counted from 0?",
+        ),
+        Mistake(
+            "one key too few, and nan where none is left",
+            _hidden_by_infinity,
+            "No new token sees itself, and with nothing kept the first sees nobody.",
             "What is the position of the first new token, counted from 0?",
         ),
         Mistake(

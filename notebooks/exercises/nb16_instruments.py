@@ -257,8 +257,8 @@ LEAK = Exercise(
         Mistake(
             "only the far ends of the text",
             _watch(LAST, FIRST),
-            "You change the last word and watch the first output. Most leaks are short: "
-            "a model that peeks one word ahead gets away.",
+            "You change the last word and watch the first output. A model that peeks "
+            "one word ahead gets away.",
             "Every place between two words is a border that a leak may cross.",
         ),
         Mistake(

@@ -92,6 +92,12 @@ PARAMETERS = Exercise(
             "Look at config.tied.",
         ),
         Mistake(
+            "tied the wrong way around",
+            lambda c: parameters(c) + (_table(c) if c.tied else -_table(c)),
+            "The tied model has two tables, the other has one. What does tied mean?",
+            "Tied: one table reads and writes.",
+        ),
+        Mistake(
             "no embedding",
             lambda c: parameters(c) - _table(c),
             "In a small model the table you left out is most of it.",

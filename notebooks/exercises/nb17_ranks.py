@@ -37,6 +37,12 @@ ROWS = Exercise(
             "Look at the drawing: rank 0 has rows 0 and 2.",
         ),
         Mistake(
+            "neighboring rows, and a rest",
+            lambda batch, rank, count: batch.split(max(1, len(batch) // count))[rank],
+            "Neighbors are another way than ours, and what does not divide is lost.",
+            "Look at the drawing: rank 0 has rows 0 and 2.",
+        ),
+        Mistake(
             "shared rows",
             lambda batch, rank, count: batch[rank:],
             "Some rows are read by several ranks, and count more than others.",
@@ -118,7 +124,8 @@ KEPT = Exercise(
 def mean_over_ranks(losses: Tensor, labels: list[Tensor]) -> float:
     """The mean loss of all labels, from each rank's mean loss and its labels."""
     counts = torch.stack([(part != IGNORED).sum() for part in labels])
-    return ((losses * counts).sum() / counts.sum()).item()
+    sums = (losses * counts)[counts > 0]  # the mean of no labels is nan
+    return (sums.sum() / counts.sum()).item()
 
 
 def _weighted(losses, weights):
@@ -149,12 +156,15 @@ def _parts(generator):
             part[len(part) - ignored :] = IGNORED
             labels.append(part.view(rows, length))
         losses = 1 + 3 * torch.rand(len(ranks), generator=generator, dtype=kind)
-        return losses + torch.arange(len(ranks)), labels
+        losses += torch.arange(len(ranks))
+        silent = [rows * length == ignored for rows, length, ignored in ranks]
+        return losses.masked_fill(torch.tensor(silent), torch.nan), labels
 
     return [
         one((2, 6, 1), (2, 9, 11)),
         one((3, 5, 0), (2, 8, 4), (2, 4, 5)),
         one((2, 4, 3)),
+        one((2, 5, 4), (2, 3, 6), (1, 8, 0)),
     ]
 
 
@@ -210,6 +220,12 @@ MEAN = Exercise(
             lambda losses, labels: len(labels) * mean_over_ranks(losses, labels),
             "It is too large by the number of ranks.",
             "The shares n / Σn already add up to one.",
+        ),
+        Mistake(
+            "a rank without labels spoils the rest",
+            lambda losses, labels: _weighted(losses, _counts(labels)),
+            "A mean of no labels is nan. What is 0 · nan?",
+            "Leave out the ranks that have no label before you multiply.",
         ),
         Mistake(
             "rank 0 alone",

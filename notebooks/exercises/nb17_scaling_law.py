@@ -17,6 +17,12 @@ def _slope(x, y):
     return (x @ y / (x @ x)).item()
 
 
+def _through_origin(compute, losses):
+    """The line that must pass through 0: a is taken to be 1."""
+    x, y = compute.log(), losses.log()
+    return -(x @ y / (x @ x)).item()
+
+
 def power(compute: Tensor, losses: Tensor) -> float:
     """The b of losses = a · compute^(−b), by least squares on the logarithms."""
     x = compute.log() - compute.log().mean()
@@ -86,6 +92,12 @@ POWER = Exercise(
             lambda compute, losses: power(compute, losses) * math.log(10),
             "The logarithms of the two axes have different bases.",
             "ln on both axes, or log10 on both.",
+        ),
+        Mistake(
+            "through the origin",
+            _through_origin,
+            "Your line must pass through 0, as if a were 1. It cannot find its height.",
+            "Take the mean from both logarithms first, or fit a line with a height.",
         ),
         Mistake(
             "only the ends count",
@@ -192,6 +204,16 @@ PADDING = Exercise(
             lambda lengths, size: 1 - sum(lengths) / max(lengths) / len(lengths),
             "One long text makes every batch long. How long must a batch be?",
             "Each batch has a longest text of its own.",
+        ),
+        Mistake(
+            "the last batch is taken for a full one",
+            lambda lengths, size: (
+                1
+                - sum(lengths)
+                / sum(size * max(some) for some in _in_batches(lengths, size))
+            ),
+            "Seven texts in threes: the last batch has one row. You pay for three.",
+            "A batch has as many rows as it has texts.",
         ),
         Mistake(
             "sorted first",

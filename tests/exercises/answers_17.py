@@ -59,18 +59,19 @@ def mean_by_loops(losses, labels):
     total = count = 0
     for loss, part in zip(losses, labels, strict=True):
         counted = sum(1 for label in part.flatten().tolist() if label != -100)
-        total, count = total + loss * counted, count + counted
+        if counted:
+            total, count = total + loss * counted, count + counted
     return total / count
 
 
 def mean_by_average(losses, labels):
     counts = [(part != -100).sum().item() for part in labels]
-    return np.average(losses.numpy(), weights=counts)
+    return np.average(np.nan_to_num(losses.numpy()), weights=counts)
 
 
 def mean_by_shares(losses, labels):
     counts = torch.tensor([(part >= 0).sum() for part in labels], dtype=losses.dtype)
-    return losses @ (counts / counts.sum())
+    return (losses * counts / counts.sum()).nansum()
 
 
 def days_by_steps(parameters, tokens, machines, speed, share):
@@ -210,8 +211,8 @@ DOUBLE_MISTAKES = {
     "scaling.halving": [lambda b: 0.1 ** (1 / b)],
     "scaling.padding": [padded_to_the_longest_for_each_word],
     "scaling.rows_of_rank": [
-        lambda batch, rank, count: batch[rank * (len(batch) // count) :][
-            : len(batch) // count
+        lambda batch, rank, count: batch[: len(batch) // count * count][
+            (rank - 1) % count :: count
         ]
     ],
     "scaling.per_process": [lambda n, many, sharded: 4 * n / many],

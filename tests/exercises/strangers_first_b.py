@@ -1,6 +1,7 @@
 """Answers of a stranger, written from the prompts alone."""
 
 import codecs
+import itertools
 import math
 from collections import Counter
 
@@ -54,7 +55,7 @@ def pair_counts_without_overlap(words):
     counts = {}
     for word, times in words.items():
         taken = {}
-        for i, pair in enumerate(zip(word, word[1:])):
+        for i, pair in enumerate(itertools.pairwise(word)):
             if taken.get(pair) == i - 1:
                 continue
             taken[pair] = i
@@ -70,7 +71,7 @@ def pair_counts_without_overlap(words):
 def pair_counts_update_by_word(words):
     counts = {}
     for word, times in words.items():
-        inside = Counter(zip(word, word[1:]))
+        inside = Counter(itertools.pairwise(word))
         counts.update({pair: n * times for pair, n in inside.items()})
     return counts
 
@@ -160,7 +161,7 @@ def encode_leftmost_first(word, merges):
     "(1, 2, 3), {(1, 2): 256, (256, 3): 257} must give (257,)",
 )
 def encode_single_round(word, merges):
-    known = [p for p in zip(word, word[1:]) if p in merges]
+    known = [p for p in itertools.pairwise(word) if p in merges]
     out = list(word)
     for pair in sorted(set(known), key=list(merges).index):
         i = 0
@@ -243,7 +244,7 @@ def bits_per_byte_numpy(nats, counts, texts):
 def bits_per_byte_mean_of_texts(nats, counts, texts):
     each = [
         loss * count / (math.log(2) * len(text.encode()))
-        for loss, count, text in zip(nats, counts, texts)
+        for loss, count, text in zip(nats, counts, texts, strict=False)
     ]
     return sum(each) / len(each)
 
@@ -265,7 +266,7 @@ def bits_per_byte_unweighted_loss(nats, counts, texts):
     "[1.0], [2], ['éé'] has four bytes",
 )
 def bits_per_character(nats, counts, texts):
-    total = sum(loss * count for loss, count in zip(nats, counts))
+    total = sum(loss * count for loss, count in zip(nats, counts, strict=False))
     return total / math.log(2) / sum(map(len, texts))
 
 
@@ -458,7 +459,10 @@ def grouped_attention_joins_wrongly(
 
 @right("llama.same_sign", "a set of the signs, compared as a whole")
 def same_sign_by_set(ours, others):
-    signs = {(a > b) - (a < b) for a, b in zip(map(float, ours), map(float, others))}
+    signs = {
+        (a > b) - (a < b)
+        for a, b in zip(map(float, ours), map(float, others), strict=False)
+    }
     return signs in ({1}, {-1})
 
 
@@ -477,7 +481,7 @@ def same_sign_unpaired(ours, others):
     "[1, 2], [1, 3] must give False",
 )
 def same_sign_with_ties(ours, others):
-    differences = [float(a) - float(b) for a, b in zip(ours, others)]
+    differences = [float(a) - float(b) for a, b in zip(ours, others, strict=False)]
     return min(differences) >= 0 or max(differences) <= 0
 
 
@@ -554,7 +558,7 @@ def perplexity_divides_by_all(logits, labels):
     "labels [[1, 2], [1, -100]]",
 )
 def perplexity_mean_of_rows(logits, labels):
-    pairs = zip(logits, labels)
+    pairs = zip(logits, labels, strict=False)
     losses = [F.cross_entropy(row, label) for row, label in pairs]
     return torch.stack(losses).mean().exp()
 
@@ -579,7 +583,7 @@ def trigrams_of(rows, tokenizer):
     found = []
     for row in rows:
         ids = with_two_bos(row, tokenizer)
-        found += [((a, b), c) for a, b, c in zip(ids, ids[1:], ids[2:])]
+        found += [((a, b), c) for a, b, c in zip(ids, ids[1:], ids[2:], strict=False)]
     return found
 
 
@@ -1453,7 +1457,7 @@ def dead_parameters_by_grad(model, loss):
     gradients = torch.autograd.grad(value, parameters, allow_unused=True)
     return [
         name
-        for (name, _), gradient in zip(named, gradients)
+        for (name, _), gradient in zip(named, gradients, strict=False)
         if gradient is None or not gradient.any()
     ]
 
@@ -1829,7 +1833,7 @@ def per_process_always_divided(parameters, processes, sharded):
 def mean_over_ranks_skips_empty(losses, labels):
     total = 0.0
     count = 0
-    for loss, own in zip(losses, labels):
+    for loss, own in zip(losses, labels, strict=False):
         known = int((torch.as_tensor(own) != -100).sum())
         if known:
             total = total + loss * known
@@ -1853,7 +1857,7 @@ def mean_over_ranks_unweighted(losses, labels):
 )
 def mean_over_ranks_counts_padding(losses, labels):
     counts = [own.numel() for own in labels]
-    total = sum(loss * count for loss, count in zip(losses, counts))
+    total = sum(loss * count for loss, count in zip(losses, counts, strict=False))
     return total / sum(counts)
 
 
@@ -1864,5 +1868,5 @@ def mean_over_ranks_counts_padding(losses, labels):
 )
 def mean_over_ranks_nan(losses, labels):
     counts = [(own != -100).sum() for own in labels]
-    total = sum(loss * count for loss, count in zip(losses, counts))
+    total = sum(loss * count for loss, count in zip(losses, counts, strict=False))
     return total / sum(counts)
