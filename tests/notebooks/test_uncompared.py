@@ -113,7 +113,7 @@ CLAIMS = {
             "times the bound",
             rf"^by ten steps they take {NUMBER} s, {NUMBER} times the bound$",
             lambda taken, times: 0 < taken < 600 and 0.5 < times < 100,
-            "taken > bound / 2",
+            "taken > bound",
         ),
         Claim(
             "here and now {live:.4f}, recorded",
@@ -122,11 +122,10 @@ CLAIMS = {
             "abs(live - kept[0]) < allowed",
         ),
         Claim(
-            "nats/token  {bits:.2f} bits/byte",
-            rf"(?s)gpt-neo +{NUMBER} nats.*?own +{NUMBER} nats.*?"
-            rf"gpt-neo +{NUMBER} nats.*?own +{NUMBER} nats",
-            lambda neo, own, neo_2, own_2: 3 < own < neo < 11 > neo_2 > own_2 > 3,
-            "by_own[0] < by_neo[0]",
+            "live {live:.4f}, recorded",
+            rf"^live {NUMBER}, recorded {NUMBER} nats per word$",
+            lambda live, kept: abs(live - kept) < 0.05 and 0.5 < kept < 1.5,
+            "abs(live - kept[0]) < allowed",
         ),
     ],
 }
