@@ -59,7 +59,7 @@ def not_plain(mine: Any) -> str | None:
         return None
     return (
         "The value is right, but it is still a tensor; a plain number is wanted: "
-        "`.item()`. A loss that is kept as a tensor keeps its whole graph in memory."
+        "`.item()`. A number that is kept as a tensor may keep its graph in memory."
     )
 
 

@@ -331,6 +331,10 @@ def points(
     """
     _check_named(series=series)
     _check_style(axes, title, None, roles)
+    if texts is not None:
+        _check_named(texts=texts)
+        for label in texts:
+            check_choice("a label of texts", label, tuple(series))
     places = {label: _points(values, label, "") for label, values in series.items()}
     figure, [axis] = _panels(1, (5.0, 3.4))
     for i, (label, (x, y)) in enumerate(places.items()):

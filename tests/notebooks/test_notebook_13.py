@@ -55,6 +55,20 @@ def data():
     return tokenizer, tokenizer.encode_batch(TEXTS)
 
 
+def small_llama(tokenizer):
+    """The same fresh model at each call, in float64."""
+    torch.manual_seed(0)
+    sizes = LlamaConfig(
+        vocab_size=tokenizer.vocab_size,
+        d_model=24,
+        num_heads=2,
+        num_layers=1,
+        d_ff=40,
+        max_length=16,
+    )
+    return LlamaLM(sizes).double()
+
+
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 @pytest.mark.parametrize("clip_norm", [0.3, 100.0])
 def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
@@ -68,19 +82,8 @@ def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
         optimizer=optimizer,
     )
 
-    def model():
-        torch.manual_seed(0)
-        sizes = LlamaConfig(
-            vocab_size=tokenizer.vocab_size,
-            d_model=24,
-            num_heads=2,
-            num_layers=1,
-            d_ff=40,
-            max_length=16,
-        )
-        return LlamaLM(sizes).double()
-
-    ours, theirs = model(), model()
+    ours = small_llama(tokenizer)
+    theirs = small_llama(tokenizer)
     losses = built["our_train"](ours, batches, config)
     torch.testing.assert_close(losses, train(theirs, batches, config).losses)
     for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
@@ -93,19 +96,8 @@ def test_the_exercises_step_is_the_packages(data):
     settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
     config = TrainConfig(steps=5, learning_rate=5e-3, **settings)
 
-    def model():
-        torch.manual_seed(0)
-        sizes = LlamaConfig(
-            vocab_size=tokenizer.vocab_size,
-            d_model=24,
-            num_heads=2,
-            num_layers=1,
-            d_ff=40,
-            max_length=16,
-        )
-        return LlamaLM(sizes).double()
-
-    ours, theirs = model(), model()
+    ours = small_llama(tokenizer)
+    theirs = small_llama(tokenizer)
     (optimizer,) = build_optimizers(ours, config)
     losses = steps(ours, optimizer, [batches(step) for step in range(5)])
     torch.testing.assert_close(losses, train(theirs, batches, config).losses)
@@ -203,19 +195,8 @@ def test_a_batch_in_parts_makes_the_step_of_the_whole_batch(data):
         for inputs, labels in map(whole, range(3))
     ]
 
-    def model():
-        torch.manual_seed(0)
-        sizes = LlamaConfig(
-            vocab_size=tokenizer.vocab_size,
-            d_model=24,
-            num_heads=2,
-            num_layers=1,
-            d_ff=40,
-            max_length=16,
-        )
-        return LlamaLM(sizes).double()
-
-    ours, theirs = model(), model()
+    ours = small_llama(tokenizer)
+    theirs = small_llama(tokenizer)
     (optimizer,) = build_optimizers(ours, config)
     losses = accumulated(ours, optimizer, parts)
     torch.testing.assert_close(losses, train(theirs, whole, config).losses)

@@ -276,6 +276,13 @@ CALLS = {
     "pl.curves({'a': [1]}, axes, roles='mistake')": "TypeError roles Mapping",
     "pl.curves({'a': [1]}, 'xy')": "TypeError axes tuple 'xy'",
     "pl.curves({'a': [1]}, axes, None)": "TypeError title str None",
+    # plots: points
+    "pl.points({}, axes)": "ValueError series at least one none",
+    "pl.points({'a': [1, inf]}, axes)": "ValueError series['a'] y finite infinity",
+    "pl.points({'a': [1]}, axes, texts={'b': ['x']})": "ValueError texts 'a' 'b'",
+    "pl.points({'a': [1]}, axes, texts={'a': ['x', 'y']})": "ValueError texts['a'] 1 2",
+    "pl.points({'a': [1]}, axes, texts=['x'])": "TypeError texts Mapping list",
+    "pl.heatmap(eye, axes, numbers=1)": "TypeError numbers bool 1",
     # plots: bars, histograms, arrows, show
     "pl.bars([], {}, axes)": "ValueError series at least one none",
     "pl.bars([], {'a': []}, axes)": "ValueError series['a'] 1 axes (0,)",
@@ -427,6 +434,8 @@ CALLS = {
     ),
     "show_bertviz(w, words, title='t', view=None)": "ValueError view 'model' None",
     "show_bertviz((eye,), words, title='t')": "ValueError 'layer.0' (2, 2)",
+    "show_bertviz(w, words, title='t', layer=1)": "ValueError layer [0, layers=1) 1",
+    "show_bertviz(w, words, title='t', head=-1)": "ValueError head [0, heads=1) -1",
     "show_map(w, words, title=' ')": "ValueError title empty",
     "show_map(None, words, title='t')": "ValueError recording output_attentions=True",
     # views: comparison
