@@ -53,7 +53,7 @@ def _causal_too(mask, t):
 CROSS = Exercise(
     "translation.cross_attention",
     "Gives the context “b t d” of one head, from x “b t m”, a memory “b s m”, matrices "
-    "“m d” and a bool mask “b 1 s”. Here the writer asks the reader.",
+    "“m d” and a bool mask “b 1 s”. Here the decoder asks the encoder.",
     ("x", "memory", "W_q", "W_k", "W_v", "mask"),
     cross_attention,
     _cross_cases,

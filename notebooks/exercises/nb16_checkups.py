@@ -250,7 +250,7 @@ def rings_of_dropout() -> tuple[bool, bool, bool]:
 RINGS = Exercise(
     "clinic.rings",
     "Wants three bools: would leaks_future, order_blind and mixes_rows ring for a "
-    "healthy decoder with dropout, if nobody called eval() and they compared all the "
+    "healthy decoder with dropout, if eval() was not called and they compared all the "
     "same? False alarms cost days.",
     (),
     rings_of_dropout,

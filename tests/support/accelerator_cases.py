@@ -369,6 +369,7 @@ CASES = {
     "equation": ("equation([('a', D(x[0]), 'query'), '=', ('b', D(x[1]), 'key')])"),
     "curves": "curves({'a': D(x[0, 0])}, ('x', 'y'))",
     "bars": "bars(words, {'a': D(x[0, :, 0])}, ('x', 'y'))",
+    "points": "points({'a': D(x[0, :, 0])}, ('x', 'y'))",
     "histograms": "histograms({'a': D(x)}, 'x', (-3, 3))",
     "arrows": "arrows({'a': D(x[0, 0, :2])})",
     "story_panel": "paged(attention_rows(D(x[0, :, :5]).abs()))",

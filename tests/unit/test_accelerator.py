@@ -477,7 +477,7 @@ def run_on_the_accelerator(number, left_out=()):
 
 
 def test_the_training_of_08_runs_there_and_comes_back():
-    rarest = ("08-024", "08-026")  # they sort by counts that few pairs do not hold
+    rarest = ("08-028", "08-030")  # they sort by counts that few pairs do not hold
     found = run_on_the_accelerator("08", left_out=rarest)
     assert "stopped" not in found, found["stopped"]
     assert found["trained on"] == ["mps"]
@@ -485,7 +485,9 @@ def test_the_training_of_08_runs_there_and_comes_back():
 
 
 def test_the_trainings_of_13_run_there_and_come_back():
-    found = run_on_the_accelerator("13")
+    cells = json.loads(NOTEBOOKS["13"].read_text("utf-8"))["cells"]
+    hub = [c["id"] for c in cells if "import load_dataset" in joined(c["source"])]
+    found = run_on_the_accelerator("13", left_out=hub)  # no hub is at hand
     assert "stopped" not in found, found["stopped"]
     assert sorted(set(found["trained on"])) == ["cpu", "mps"]
     assert found["trained on"].count("mps") == 2
