@@ -264,6 +264,12 @@ CONTEXT = Exercise(
             "of one query add up to?",
             "Weights that add up to 1 are an average already.",
         ),
+        Mistake(
+            "a softmax of the weights",
+            lambda weights, values: weights.softmax(dim=-1) @ values,
+            "The weights are shares already. A second softmax makes them nearly equal.",
+            "What does one row of the weights add up to, before you touch it?",
+        ),
     ),
     (
         "Begin with one query: multiply each value by its weight and add up.",

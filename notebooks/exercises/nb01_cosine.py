@@ -166,6 +166,13 @@ LOOK_UP = Exercise(
             "others 0.",
         ),
         Mistake(
+            "ten times is not cold enough",
+            lambda color, a, c: _answer(color, c, _one_hot(a), cold=10),
+            "Nearly. The root of 8 divides your 10, and a lead of 3.5 leaves a few "
+            "percent to each of the others.",
+            "Within 0.01 of the one-hot vector: try a much larger factor.",
+        ),
+        Mistake(
             "the animals answer, the colors come back",
             lambda color, a, c: _answer(color, a, _one_hot(c)),
             "You compare the color with *animals*. With what should it be compared?",

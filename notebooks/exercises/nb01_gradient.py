@@ -43,6 +43,19 @@ GRADIENT = Exercise(
             "Add the terms for k ≠ j: each is gradient k times the slope −w_k w_j.",
         ),
         Mistake(
+            "the slope by another score has a plus",
+            lambda weights, gradients: (
+                weights
+                * (
+                    gradients * (1 - 2 * weights)
+                    + (weights * gradients).sum(dim=-1, keepdim=True)
+                )
+            ),
+            "When one score rises, the other weights of its row fall. In your sum they "
+            "rise.",
+            "The slope of weight k by score j is −w_k w_j where k and j differ.",
+        ),
+        Mistake(
             "nothing is subtracted",
             lambda weights, gradients: weights * gradients,
             "If all gradients of a row are equal, no score matters, since the weights "

@@ -114,6 +114,13 @@ MERGE = Exercise(
             "A reshape joins neighbors. Which two axes must be neighbors before it?",
         ),
         Mistake(
+            "the wrong two axes change places",
+            lambda x: x.transpose(2, 3).reshape(len(x), x.shape[2], -1),
+            "You exchange positions and columns. A row of yours still holds many "
+            "positions.",
+            "Which axis has to stand beside the columns before you reshape?",
+        ),
+        Mistake(
             "the heads are added up",
             lambda x: x.sum(dim=1),
             "Once they are added up, nothing can tell which head said what.",
@@ -199,6 +206,12 @@ COUNT = Exercise(
             "The matrices are right, one bias is not. What comes out of W_o?",
             "A bias is as long as the *output* of its layer.",
         ),
+        Mistake(
+            "an output bias for each head",
+            lambda m, h, d: 4 * m * h * d + 3 * h * d + h * m,
+            "The matrices are right. How many biases has the output projection?",
+            "W_o is one nn.Linear for all heads together, with one bias.",
+        ),
     ),
     (
         "The layer holds four nn.Linear. How many numbers has one, with its bias?",
@@ -268,6 +281,11 @@ def _glued(context):
     return context.reshape(len(context), context.shape[2], -1)
 
 
+def _scaled_by_values(x, w_q, w_k, w_v, w_o, num_heads):
+    stretch = (w_q.shape[1] / w_v.shape[1]) ** 0.5
+    return multi_head(x, w_q * stretch, w_k, w_v, w_o, num_heads)
+
+
 LAYER = Exercise(
     "heads.layer",
     "Gives the output “b t o” of a whole layer without biases: words x “b t m” look at "
@@ -289,6 +307,13 @@ LAYER = Exercise(
             _variant(scale=lambda x, w_q: x.shape[-1]),
             "You divide by the root of the width of x. Nobody compares rows of x here.",
             "The scale belongs to the queries: how wide are they within a head?",
+        ),
+        Mistake(
+            "scaled by the width of the values",
+            _scaled_by_values,
+            "You divide by the root of the width of a value. Values take no part in a "
+            "score.",
+            "Over how many numbers does the dot product of a query and a key sum?",
         ),
         Mistake(
             "not scaled",

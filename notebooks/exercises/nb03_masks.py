@@ -187,6 +187,13 @@ JOIN = Exercise(
             "Where both masks forbid, they agree too, and you open that place.",
             "Write the four cases down: open and open, open and closed, …",
         ),
+        Mistake(
+            "numbers in place of booleans",
+            lambda a, b: a.float() * b.float(),
+            "The right places, as 1.0 and 0.0. A mask is turned around by ~, and that "
+            "needs booleans.",
+            "The sign & joins booleans and gives booleans.",
+        ),
     ),
     "Which of *and*, *or*, *not* says “only where both”? Broadcasting does the rest.",
     shared=combine_masks,

@@ -47,6 +47,11 @@ def _raw_powers(scores, mask):
     return powers / (powers.sum(dim=-1, keepdim=True) + 1e-12)
 
 
+def _divided_again(scores, mask):
+    kept = scores.softmax(dim=-1) * mask
+    return kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+
+
 def weights(scores: Tensor, mask: Tensor) -> Tensor:
     """Shares of what may be seen; hidden places and empty rows are 0."""
     lowest = torch.finfo(scores.dtype).min
@@ -88,9 +93,23 @@ WEIGHTS = Exercise(
             "Hide the scores *before* they compete.",
         ),
         Mistake(
+            "cleared after the softmax and divided again",
+            _divided_again,
+            "A hidden score far above the others takes nearly all, and what is left is "
+            "too small to be divided again.",
+            "Hide the scores *before* they compete. Then nothing has to be divided.",
+        ),
+        Mistake(
             "scores times mask",
             lambda scores, mask: (scores * mask).softmax(dim=-1),
             "A hidden score became 0. Is 0 a low score?",
+            "e⁰ is 1. Which score makes a power vanish?",
+        ),
+        Mistake(
+            "scores times mask, and cleared after the softmax",
+            lambda scores, mask: (scores * mask).softmax(dim=-1) * mask,
+            "Hidden weights are 0. Yet hidden scores of 0 took part in the softmax, "
+            "and the others do not add up to 1.",
             "e⁰ is 1. Which score makes a power vanish?",
         ),
         Mistake(
@@ -138,6 +157,13 @@ SHIFT = Exercise(
             lambda ids: (ids, ids),
             "Each word is its own label, and the last one has no next word.",
             "Both lose one word: one at the end, the other at the beginning.",
+        ),
+        Mistake(
+            "rolled the wrong way",
+            lambda ids: (ids[:, :-1], ids.roll(1, dims=1)[:, :-1]),
+            "Your labels are the words *before*, and the first label is the last word "
+            "of its row.",
+            "Nothing has to be rolled: two slices are enough.",
         ),
         Mistake(
             "shifted the wrong way",
@@ -268,6 +294,12 @@ CONVERT = Exercise(
             lambda m: ~m if m.dtype == torch.bool else m >= 0,
             "A negative number is a price. It hides only if it is minus infinity.",
             "Which is the one number that no score can make up for?",
+        ),
+        Mistake(
+            "only what is above 0 is open",
+            lambda m: ~m if m.dtype == torch.bool else m > 0,
+            "A 0 changes no score, so it hides nothing. Your mask hides that place.",
+            "What is added to the score of a word that may be seen?",
         ),
         Mistake(
             "every number but 0 counts as True",

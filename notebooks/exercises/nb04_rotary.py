@@ -209,8 +209,9 @@ def _silent(keys):
 
 ROTARY = Exercise(
     "positions.rotary",
-    "Gives queries, keys, values (“b h t d”, positions from 0) as rotary attention "
-    "wants them, pairs (i, i + d/2): so places enter a score only by their distance.",
+    "Gives queries, keys, values (“b h t d”, positions from 0; keys and values may "
+    "have fewer heads) as rotary attention wants them, pairs (i, i + d/2): so places "
+    "enter a score only by their distance.",
     ("queries", "keys", "values"),
     rotary,
     lambda g: [

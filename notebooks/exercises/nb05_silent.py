@@ -104,9 +104,10 @@ SILENT = Exercise(
     _suspects,
     (
         Mistake(
-            "only the shapes are compared",
+            "every block passes",
             lambda block, x: block(x).shape == x.shape,
-            "Every block passes, sick or healthy.",
+            "Sick blocks pass your test as well as healthy ones. A shape or a mean "
+            "cannot tell them apart.",
             "What comes out must be x itself, number by number.",
         ),
         Mistake(

@@ -101,6 +101,19 @@ STEP = Exercise(
             "masked_fill fills where its mask is True.",
         ),
         Mistake(
+            "upside down, and even where nothing is padded",
+            _with(
+                lambda s, h, mask: (
+                    _scores(s, h)
+                    .masked_fill(mask, torch.finfo(s.dtype).min)
+                    .softmax(dim=-1)
+                )
+            ),
+            "You hide the real words. A row without padding has nothing left then, and "
+            "gets equal shares.",
+            "True means a real word. masked_fill fills where its own mask is True.",
+        ),
+        Mistake(
             "scores times mask",
             _with(lambda s, h, mask: (_scores(s, h) * mask).softmax(dim=-1)),
             "The score of padding became 0. Is 0 a low score, when others are "

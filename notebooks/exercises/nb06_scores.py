@@ -142,6 +142,13 @@ ADDITIVE = Exercise(
             "Which function stands between the sum and v?",
         ),
         Mistake(
+            "v inside the tanh",
+            lambda q, k, w, u, v: (_sum(q, k, w, u) @ v).tanh(),
+            "You take tanh of the finished number: all your scores lie between −1 and "
+            "1.",
+            "In the formula tanh is taken of m numbers, and v weighs them afterwards.",
+        ),
+        Mistake(
             "product in place of the sum",
             lambda q, k, w, u, v: _product(q, k, w, u).tanh() @ v,
             "The two sides are multiplied. What does *additive* promise?",

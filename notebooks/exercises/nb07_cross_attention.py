@@ -78,6 +78,14 @@ CROSS = Exercise(
             "Change the memory and your result stays. Where should it come in?",
         ),
         Mistake(
+            "self-attention, without a mask",
+            lambda x, memory, w_q, w_k, w_v, mask: attend(x @ w_q, x @ w_k, x @ w_v),
+            "Two arguments are unused: the memory and its mask. Where does the source "
+            "come in?",
+            "What is compared with the queries, and what is handed over, comes from "
+            "the encoder.",
+        ),
+        Mistake(
             "queries from the memory",
             _cross(1, 0, 0),
             "The reader asks the writer. Your result has a row per *source* word.",
@@ -97,6 +105,13 @@ CROSS = Exercise(
             "True means: may look. `attend` takes it as its fourth argument.",
         ),
         Mistake(
+            "the mask turned around",
+            _cross(0, 1, 1, lambda mask, t: ~mask),
+            "You show the padding and hide the words. In this course True means: may "
+            "look.",
+            "`attend` takes the mask as it is.",
+        ),
+        Mistake(
             "a causal mask on top",
             _cross(0, 1, 1, _causal_too),
             "The first word of your output may see only the first word of the source.",
@@ -110,6 +125,14 @@ CROSS = Exercise(
             "The right words are found, but their keys are handed over. One matrix is "
             "unused.",
             "Three matrices, three products. Which one belongs to what comes back?",
+        ),
+        Mistake(
+            "the matrices of keys and values exchanged",
+            lambda x, memory, w_q, w_k, w_v, mask: attend(
+                x @ w_q, memory @ w_v, memory @ w_k, mask
+            ),
+            "All three matrices are used, and two of them in the wrong place.",
+            "`attend` takes queries, keys, values, in this order.",
         ),
     ),
     "Three products and one call of `attend`. For each of the three: of what?",

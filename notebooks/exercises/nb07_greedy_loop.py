@@ -40,13 +40,18 @@ def the_courses(
 
 
 def _writer(texts, size, lost, noise):
-    """A model that continues each row of texts, and says `lost` after another text."""
+    """A model that continues the text that begins so, and says `lost` if none does.
+
+    A row gets the same scores alone and in any batch.
+    """
 
     def model(ids):
         length = ids.shape[1]
-        so_far = (ids == texts[:, :length]).cumprod(dim=1).bool()
-        wanted = texts[:, 1 : length + 1].where(so_far, lost)
-        return 5 * F.one_hot(wanted, size) + noise[:, :length]
+        fits = (ids[:, None] == texts[:, :length]).cumprod(dim=-1)  # "b text t"
+        found = fits.argmax(dim=1)
+        wanted = texts[found, torch.arange(1, length + 1)]
+        wanted = wanted.where(fits.any(dim=1), lost)
+        return 5 * F.one_hot(wanted, size) + noise[:length]
 
     return model
 
@@ -54,7 +59,7 @@ def _writer(texts, size, lost, noise):
 def _cases(generator):
     """Rows of unlike length; an end token that begins, too; one row; all ends at once.
 
-    A row would go on after its end token, if somebody let it.
+    A row would go on after its end token, if somebody let it. No two begin alike.
     """
 
     def one(begin, end_id, pad_id, lengths, limit):
@@ -67,14 +72,14 @@ def _cases(generator):
             if length <= limit:
                 row[length - 1] = end_id
         texts = torch.cat([begin, new], dim=1)
-        noise = torch.rand(*texts.shape, size, generator=generator)
+        noise = torch.rand(texts.shape[1], size, generator=generator)
         noise = noise.to(torch.get_default_dtype())
         model = _writer(texts, size, size - 1, noise)
         return model, begin, end_id, pad_id, limit
 
     return [
-        one([[1], [1], [1]], 2, 0, [3, 6, 1], 9),
-        one([[2], [2]], 2, 1, [9, 2], 5),
+        one([[3], [4], [5]], 2, 0, [3, 6, 1], 9),
+        one([[2, 4], [2, 5]], 2, 1, [9, 2], 5),
         one([[0, 5]], 3, 1, [4], 7),
         one([[0, 4], [0, 5]], 1, 0, [4, 4], 4),
     ]

@@ -126,6 +126,14 @@ BEAM = Exercise(
             "Your first result goes beyond the number of beginnings.",
             "// tells the row, % the column. Rows are beginnings.",
         ),
+        Mistake(
+            "the best comes last",
+            lambda totals, log_probs: tuple(
+                part.flip(0) for part in beam_step(totals, log_probs)
+            ),
+            "The right ones, in the wrong order: the best belongs in front.",
+            "argsort and sort go upwards unless they are told otherwise.",
+        ),
     ),
     "A table of all totals, w by v; flatten it; `topk`; then say row and column.",
 )
@@ -155,6 +163,11 @@ def _choice_by(value, pick=max):
 def _undivided(log_probs, lengths, penalty):
     number, _ = choice(log_probs, lengths, penalty)
     return number, log_probs[number]
+
+
+def _chosen_by_total(log_probs, lengths, penalty):
+    number = log_probs.index(max(log_probs))
+    return number, log_probs[number] / length_rule(lengths[number], penalty)
 
 
 CHOICE = Exercise(
@@ -212,10 +225,23 @@ CHOICE = Exercise(
             "You have compared other numbers. Return the one that won.",
         ),
         Mistake(
+            "chosen before the division",
+            _chosen_by_total,
+            "You divide only the winner. The division has to come before the "
+            "comparison.",
+            "One value for each text first. Then look for the largest.",
+        ),
+        Mistake(
             "the length alone under the power",
             _choice_by(lambda total, n, p: total / n**p),
             "A power of the length, as some write it. The rule here is gentler.",
             "Where do 5 and 6 come in?",
+        ),
+        Mistake(
+            "the 6 outside the power",
+            _choice_by(lambda total, n, p: total / ((5 + n) ** p / 6)),
+            "Right for penalty 1. Else your power is taken of 5 + length alone.",
+            "Which of the divisions comes first: the one by 6 or the power?",
         ),
     ),
     "One value for each text, then the largest. `length_rule` of the package is the "

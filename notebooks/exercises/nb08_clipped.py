@@ -57,6 +57,12 @@ def _hits_added(output, references, n):
     return hits, found.total()
 
 
+def _best_reference(output, references, n):
+    found = runs(output, n)
+    hits = [(found & runs(reference, n)).total() for reference in references]
+    return max(hits), found.total()
+
+
 def _of_the_reference(output, references, n):
     hits, _ = clipped(output, references, n)
     return hits, max(runs(reference, n).total() for reference in references)
@@ -100,6 +106,7 @@ CLIPPED = Exercise(
             [_words("a b a"), _words("b a b a"), _words("a b")],
             3,
         ),
+        (_words("a b"), [_words("a c"), _words("d b")], 1),
         (_words("one two"), [_words("one two three four")], 3),
         (_words("one two three"), [_words("three two one")], 3),
         (_words("one"), [_words("one two three")], 3),
@@ -134,6 +141,13 @@ CLIPPED = Exercise(
             lambda output, references, n: clipped(output, references[:1], n),
             "What only another reference holds is no hit in your version.",
             "A run may come from any of the references.",
+        ),
+        Mistake(
+            "the best single reference",
+            _best_reference,
+            "You compare with each reference and keep the best result. A hit in "
+            "another reference is lost then.",
+            "Decide for each run for itself which reference holds it most often.",
         ),
         Mistake(
             "references laid end to end",

@@ -42,10 +42,24 @@ PICK = Exercise(
             "stands?",
         ),
         Mistake(
+            "the mean over the positions of all rows",
+            lambda vectors, positions: vectors[:, positions].mean(dim=1),
+            "A colon takes all rows at all positions, and the mean hides it in the "
+            "right shape.",
+            "Nothing is to be averaged. Which list of rows belongs beside the list of "
+            "positions?",
+        ),
+        Mistake(
             "the same position in every row",
             lambda vectors, positions: vectors[:, positions[0]],
             "The first sentence is read where it should be. The others?",
             "positions has one entry per row; you use one of them.",
+        ),
+        Mistake(
+            "all from the first row",
+            lambda vectors, positions: vectors[0, positions],
+            "The positions are right, and all of them are read in the first sentence.",
+            "positions has one entry per row. Give the numbers of the rows as well.",
         ),
         Mistake(
             "the word before",
@@ -114,10 +128,28 @@ POOL = Exercise(
             "A sentence of 2 words in a row of 5 is divided by 5. Count each row.",
         ),
         Mistake(
+            "the first places of each row",
+            lambda vectors, real: torch.stack(
+                [row[:n].mean(0) for row, n in zip(vectors, real.sum(1), strict=True)]
+            ),
+            "You count the real words well, and then take as many from the start. "
+            "Padding may stand in front.",
+            "Which places are real? The mask says more than how many there are.",
+        ),
+        Mistake(
             "divided by the words of the whole batch",
             lambda vectors, real: (vectors * real[:, :, None]).sum(1) / real.sum(),
             "Each row has a length of its own. Yours is that of all rows together.",
             "Along which axis do you count? One number per row should remain.",
+        ),
+        Mistake(
+            "divided by the mean number of words",
+            lambda vectors, real: (
+                (vectors * real[:, :, None]).sum(1) * len(real) / real.sum()
+            ),
+            "Right where all rows are equally long. Yours are divided by the mean "
+            "length.",
+            "Along which axis do you count? One number per row should be left.",
         ),
         Mistake(
             "the sum, not the mean",
@@ -304,6 +336,13 @@ CAUSAL = Exercise(
             lambda: 0.75,
             "Left and right together would be about that. The question is the right.",
             "Keep only sentences whose clue comes later. What is left to go by?",
+        ),
+        Mistake(
+            "one in three",
+            lambda: 1 / 3,
+            "How many senses has the word? Only those share what is left to chance.",
+            "Clue on the left, on the right, or none are kinds of sentences, not "
+            "senses.",
         ),
     ),
     "List what the model has read up to the word. Which of it tells the senses apart?",

@@ -25,6 +25,7 @@ def tokens_per_byte(text: str, ids: Sequence[int]) -> float:
 
 def _cut_texts(generator):
     drawn = [torch.randint(500, (n,), generator=generator) for n in (7, 11, 17)]
+    drawn[1][-1] = drawn[1][0]  # a token that stands there twice
     return [(t, ids.tolist()) for t, ids in zip(TEXTS, drawn, strict=True)]
 
 
@@ -53,6 +54,12 @@ PER_BYTE = Exercise(
             lambda text, ids: len(ids) / len(text.split()),
             "Tokens per *word*: what is a word in a language without spaces?",
             "Turn the text into bytes first.",
+        ),
+        Mistake(
+            "different ids only",
+            lambda text, ids: len(set(ids)) / len(text.encode()),
+            "An id that stands in the text twice is counted once.",
+            "A model reads every token, also one that it has read before.",
         ),
     ),
     "A text has a method that gives its bytes. A row of bytes has a length.",

@@ -44,6 +44,26 @@ def _most_frequent(word, merges):
     return ids
 
 
+def _last_learned_first(word, merges):
+    """Joins the known pair that was learned last, at its first place only."""
+    ids = list(word)
+    while known := [pair for pair in pairwise(ids) if pair in merges]:
+        last = max(known, key=merges.get)
+        place = list(pairwise(ids)).index(last)
+        ids[place : place + 2] = [merges[last]]
+    return ids
+
+
+def _one_pass(word, merges):
+    """Joins the known pairs of single ids that it meets from the left."""
+    ids, place = [], 0
+    while place < len(word):
+        pair = word[place : place + 2]
+        ids.append(merges.get(pair, word[place]))
+        place += 2 if pair in merges else 1
+    return ids
+
+
 def _longest(word, merges):
     """The longest piece that fits, from left to right."""
     pieces = {(id,): id for id in word}
@@ -136,6 +156,13 @@ ENCODE = Exercise(
             "A low new id was learned early.",
         ),
         Mistake(
+            "the pair learned last, one place at a time",
+            _last_learned_first,
+            "You join the pair with the highest new id, and look again after each "
+            "place.",
+            "Early merges come first. Which new id was learned early?",
+        ),
+        Mistake(
             "the pair that is frequent here",
             _most_frequent,
             "You ask this word what is frequent. Training asked its texts, once.",
@@ -152,6 +179,14 @@ ENCODE = Exercise(
             _known_at_first,
             "You list the known pairs once. Joining makes new neighbors.",
             "When do you look at the pairs of the word: once, or after each join?",
+        ),
+        Mistake(
+            "one walk from left to right",
+            _one_pass,
+            "You walk through the word once. What you have joined may be half of "
+            "another pair.",
+            "Joining makes new neighbors. Look at the whole word again after each "
+            "join.",
         ),
         Mistake(
             "one merge and out",

@@ -1,4 +1,4 @@
-"""Exercises of notebook 11: heads out of one product, the loss at birth, weights.
+"""Exercises of notebook 11: heads out of one product, the first loss, weights.
 
 Knows the shared decoder. Knows nothing of how an answer is run or shown.
 """
@@ -77,6 +77,15 @@ HEADS = Exercise(
             "First only cut the last axis into three names. Then permute.",
         ),
         Mistake(
+            "the roles are right, the heads are reshaped without transposing",
+            lambda x, h: torch.stack(
+                [part.reshape(len(x), h, x.shape[1], -1) for part in x.chunk(3, dim=-1)]
+            ),
+            "Your three roles are right. Within one, a reshape gives a head the "
+            "columns of other positions.",
+            "First cut the last axis: “b t h d”. Then exchange two axes.",
+        ),
+        Mistake(
             "positions and columns exchanged",
             _cut("b t (three h d) -> three b h d t"),
             "Those are the heads transposed: within a head, positions are rows.",
@@ -101,18 +110,18 @@ HEADS = Exercise(
 )
 
 
-# --- loss at birth -----------------------------------------------------------------
+# --- the first loss ----------------------------------------------------------------
 
 
 def loss_at_birth() -> float:
     """An even guess costs ln V; noise of variance s² adds s² / 2."""
-    return math.log(2981) + 3**2 / 2
+    return math.log(2981) + 1.5**2 / 2
 
 
 BIRTH = Exercise(
     "backbone.loss_at_birth",
-    "Wants a number: the loss at birth in nats by the formula, for 2,981 tokens and "
-    "logits that are noise with standard deviation 3.",
+    "Wants a number: the first loss in nats by the formula, for 2,981 tokens and "
+    "logits that are noise with standard deviation 1.5.",
     (),
     loss_at_birth,
     lambda generator: [()],
@@ -126,31 +135,31 @@ BIRTH = Exercise(
         ),
         Mistake(
             "the whole variance",
-            lambda: math.log(2981) + 9,
+            lambda: math.log(2981) + 1.5**2,
             "The extra price is too high, by a factor.",
             "Read the formula aloud once more: how much of the variance?",
         ),
         Mistake(
             "half the standard deviation",
-            lambda: math.log(2981) + 3 / 2,
+            lambda: math.log(2981) + 1.5 / 2,
             "The curve over σ is a parabola, yours is a line.",
-            "Standard deviation 3: what is the variance?",
+            "Standard deviation 1.5: what is the variance?",
         ),
         Mistake(
             "the standard deviation itself",
-            lambda: math.log(2981) + 3,
+            lambda: math.log(2981) + 1.5,
             "You add the standard deviation as it is. The curve over σ is a parabola.",
             "Read the formula aloud once more: which power of σ, and how much of it?",
         ),
         Mistake(
             "below ln V",
-            lambda: math.log(2981) - 9 / 2,
+            lambda: math.log(2981) - 1.5**2 / 2,
             "The best model of random labels is the even one. Can noise beat it?",
             "Look at the sign.",
         ),
         Mistake(
             "bits for nats",
-            lambda: math.log2(2981) + 9 / 2,
+            lambda: math.log2(2981) + 1.5**2 / 2,
             "Which logarithm gives nats?",
             "`math.log`, not `math.log2`.",
         ),
@@ -242,6 +251,14 @@ COUNT = Exercise(
             lambda v, t, m, n, f: _sum(v, t, m, n, f) - n * m * f,
             "The feed-forward goes out to f. And back?",
             "W_1 is m by f. What is W_2?",
+        ),
+        Mistake(
+            "a gate in the feed-forward network",
+            lambda v, t, m, n, f: _sum(v, t, m, n, f) + n * m * f,
+            "You count three matrices in the feed-forward network. The third would be "
+            "a gate, which this model does not have.",
+            "Print the names that new_weights returns: how many belong to the "
+            "feed-forward?",
         ),
         Mistake(
             "the blocks only",

@@ -60,6 +60,13 @@ NEXT = Exercise(
             "The logits at place 0 belong to which id?",
         ),
         Mistake(
+            "rolled: the first token follows the last",
+            lambda logits, ids: _loss(logits, ids.roll(-1, dims=1)),
+            "At the last place your label is the first token of the row. Does it "
+            "follow there?",
+            "The last place has no label: leave it out.",
+        ),
+        Mistake(
             "softmax twice",
             lambda logits, ids: _loss(logits[:, :-1].softmax(-1), ids[:, 1:]),
             "`cross_entropy` takes logits and does the softmax by itself.",
@@ -127,6 +134,11 @@ def _each(logits, labels):
     return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
 
 
+def _up_to_each(logits, labels):
+    losses = _each(logits, labels).mean(dim=0)
+    return losses.cumsum(0) / torch.arange(1, len(losses) + 1)
+
+
 def _folded_wrongly(logits, labels):
     batch, length = labels.shape
     return _each(logits, labels).reshape(length, batch).mean(dim=1)
@@ -156,6 +168,13 @@ BY_POSITION = Exercise(
             _each,
             "Right losses, one per row and position. The rows are still apart.",
             "Average over the axis that is not wanted.",
+        ),
+        Mistake(
+            "the mean up to each position",
+            _up_to_each,
+            "Only the first position is right. You average over all positions so far "
+            "as well.",
+            "The mean runs over the rows alone: each position keeps its own loss.",
         ),
         Mistake(
             "one number for all",

@@ -54,6 +54,15 @@ LEND = Exercise(
             "Which axis holds the sets?",
         ),
         Mistake(
+            "positions repeated, then folded into heads",
+            lambda keys, heads: keys.repeat_interleave(
+                heads // keys.shape[1], 2
+            ).reshape(len(keys), heads, *keys.shape[2:]),
+            "The shape is right. But within a head of yours a word stands several "
+            "times.",
+            "Repeat the sets, not the positions. Which axis are the sets?",
+        ),
+        Mistake(
             "too many copies of each",
             lambda keys, heads: keys.repeat_interleave(heads, 1),
             "Each set was lent to num_heads heads. How many are in a group?",

@@ -122,6 +122,16 @@ PACK = Exercise(
             "The stream holds an end before the first row and one behind each row.",
         ),
         Mistake(
+            "one end behind all stories",
+            _from(
+                lambda rows, eos: torch.cat(
+                    [_stream(rows, eos, between=False), torch.tensor([eos])]
+                )
+            ),
+            "Your stream has an end at both ends and none between two stories.",
+            "An end belongs behind *each* row.",
+        ),
+        Mistake(
             "labels equal inputs",
             _equal,
             "The model would learn to repeat what it has just read.",

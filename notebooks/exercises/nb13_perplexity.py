@@ -184,6 +184,18 @@ def _without_surprises(train_rows, held_rows, special, alpha):
     return _mean([p for triple, p in held if triple in seen] or [1.0])
 
 
+def _no_end_asked(train_rows, held_rows, special, alpha):
+    """The mean over the held tokens without the ends, which training counts."""
+    chances = _chances(train_rows, held_rows, special, alpha)
+    held = zip(_triples(held_rows, special), chances, strict=True)
+    return _mean([p for triple, p in held if triple[2] != special.eos_id])
+
+
+def _one_text(rows, special):
+    """All rows behind each other, with an end between two."""
+    return [token for row in rows for token in [*row, special.eos_id]][:-1]
+
+
 TRIGRAM = Exercise(
     "training.trigram",
     "Gives the mean −ln p over all tokens and ends of held_rows, as counted in "
@@ -203,6 +215,12 @@ TRIGRAM = Exercise(
             lambda *given: _mean(_chances(*given, end=0)),
             "This model never has to guess where a story ends. All others had to.",
             "Each row has one token more than it shows. Which one?",
+        ),
+        Mistake(
+            "the ends of held_rows are not guessed",
+            _no_end_asked,
+            "Training counts the ends, but in held_rows no end is ever to be guessed.",
+            "The mean is over all tokens *and ends* of held_rows.",
         ),
         Mistake(
             "alpha only once below",
@@ -255,6 +273,15 @@ TRIGRAM = Exercise(
             ),
             "A short text has the same say as a long one. Is a token a token?",
             "One mean over all tokens and ends of held_rows.",
+        ),
+        Mistake(
+            "all rows in one stream",
+            lambda train, held, special, alpha: trigram_line(
+                [_one_text(train, special)], [_one_text(held, special)], special, alpha
+            ),
+            "The first tokens of a row look into the row before. Rows are texts of "
+            "their own.",
+            "Put two bos in front of every row, not only in front of the first.",
         ),
         Mistake(
             "counted in the exam",

@@ -6,6 +6,7 @@ Knows the shared attention and rotation. Knows nothing of how an answer is run o
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 
 from course_utils.attention import attend
 from course_utils.exercises.exercise import Exercise, Mistake
@@ -106,6 +107,22 @@ def _not_itself(q, k, v, keys, values, cos, sin):
     return attend(q, keys, values), new_keys, new_values
 
 
+def _row_before(q, k, v, keys, values, cos, sin):
+    """By a slice, which is empty where nothing is kept."""
+    here = slice(keys.shape[-2] - 1, keys.shape[-2])
+    q, k = (rotate(one, cos[here], sin[here]) for one in (q, k))
+    keys, values = torch.cat([keys, k], -2), torch.cat([values, v], -2)
+    return F.scaled_dot_product_attention(q, keys, values), keys, values
+
+
+def _only_the_kept(*given):
+    """Where nothing is kept, the query meets no key."""
+    query, _, _, keys, values, cos, sin = given
+    query = rotate(query, *_here(keys, cos, sin))
+    context = F.scaled_dot_product_attention(query, keys, values)
+    return context, *cached_step(*given)[1:]
+
+
 def _alone(q, k, v, keys, values, cos, sin):
     return _at(keys.shape[-2], (q, k, v, keys[:, :, :0], values[:, :, :0], cos, sin))
 
@@ -140,6 +157,14 @@ CACHE = Exercise(
             lambda *given: _at(given[3].shape[-2] - 1, given),
             "With t positions kept you turn by the row of the last one.",
             "Positions count from 0, so t kept ones end at t − 1. What is free?",
+        ),
+        Mistake(
+            "one position too early, by a slice",
+            _row_before,
+            "Your slice of the tables ends before the new position, and is empty at "
+            "the very beginning.",
+            "With t positions kept, the new one has number t. A slice includes its "
+            "start.",
         ),
         Mistake(
             "a causal mask that starts at the first key",
@@ -191,6 +216,13 @@ CACHE = Exercise(
             "the new token does not see itself",
             _not_itself,
             "You ask the old positions only. The first token would have nobody.",
+            "Append first, attend then.",
+        ),
+        Mistake(
+            "only the kept ones are seen",
+            _only_the_kept,
+            "What you keep is right, but the new token asks the old positions only. "
+            "The first has no key to look at.",
             "Append first, attend then.",
         ),
         Mistake(

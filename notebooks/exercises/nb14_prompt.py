@@ -160,6 +160,30 @@ def _never_early(step, ids, most, stop_id, pad_id):
     return _rows(step, ids, most, _everybody(ids), lambda new, going: False, shown)
 
 
+def _whole_row_counts(step, ids, most, stop_id, pad_id):
+    for _ in range(most):
+        ended = (ids == stop_id).any(dim=1)
+        if ended.all():
+            break
+        new = step(ids).argmax(dim=-1).masked_fill(ended, pad_id)
+        ids = torch.cat([ids, new[:, None]], dim=1)
+    return ids
+
+
+def _pads_and_waits(step, ids, most, stop_id, pad_id):
+    def shown(new, going):
+        return new.masked_fill(~going, pad_id), going & (new != stop_id)
+
+    return _rows(
+        step,
+        ids,
+        most,
+        _everybody(ids),
+        lambda new, going: (new == stop_id).all(),
+        shown,
+    )
+
+
 ROWS = Exercise(
     "generation.rows",
     "Gives “b n” for a prompt “b t”: the likeliest token, up to `most` times. "
@@ -211,6 +235,13 @@ ROWS = Exercise(
             "Look at the new tokens alone.",
         ),
         Mistake(
+            "nothing is written",
+            _whole_row_counts,
+            "Your rows end before they begin. These prompts hold a stop_id: does it "
+            "count?",
+            "Only a *new* stop_id ends a row.",
+        ),
+        Mistake(
             "the prompt is left out",
             lambda step, ids, *rest: write_rows(step, ids, *rest)[:, ids.shape[1] :],
             "What is written is right. The whole text begins with the prompt.",
@@ -221,6 +252,14 @@ ROWS = Exercise(
             _never_early,
             "All rows have ended, and you go on to append columns of padding.",
             "When is nobody left to write for?",
+        ),
+        Mistake(
+            "ended rows are padded, but all must stop in the same step",
+            _pads_and_waits,
+            "The padding is right. But rows stop apart, and you wait for a step at "
+            "which all of them stop.",
+            "You know which rows have ended. Leave the loop when all have, at whatever "
+            "step.",
         ),
     ),
     (
@@ -302,6 +341,15 @@ PREFILL = Exercise(
             lambda *given: _masked(given, given[0].shape[-2] + given[3].shape[-2]),
             "The last new token is right; the others see tokens behind them.",
             "One new token needs no mask. Several do.",
+        ),
+        Mistake(
+            "no scale",
+            lambda q, k, v, old_k, old_v: _masked(
+                (q * q.shape[-1] ** 0.5, k, v, old_k, old_v), old_k.shape[-2]
+            ),
+            "The mask is right. One division is missing between the scores and the "
+            "softmax.",
+            "`attend` of the package does it. By hand: divide by the root of d.",
         ),
         Mistake(
             "one key too few",

@@ -63,6 +63,12 @@ TOP_K = Exercise(
             "The token at place k is one of the k. Should the comparison be strict?",
         ),
         Mistake(
+            "one too few, and zeros where none is left",
+            lambda scores, k: _keep(scores, _is_top(scores, k - 1)).nan_to_num(),
+            "With k = 1 your rows are all 0. How many tokens should be left then?",
+            "The token at place k is one of the k. Should the comparison be strict?",
+        ),
+        Mistake(
             "the first row decides for all",
             lambda scores, k: _keep(scores, _is_top(scores[:1], k)),
             "Row 0 is right. In the others you keep what was likely in row 0.",
@@ -139,11 +145,29 @@ MIN_P = Exercise(
             "The line moves with the row: it is a share *of the best token's* share.",
         ),
         Mistake(
+            "an absolute line, and zeros where none is left",
+            lambda scores, min_p: _keep(
+                scores, scores.softmax(-1) >= min_p
+            ).nan_to_num(),
+            "You ask whether p ≥ min_p, and a row in which no token is so likely gets "
+            "zeros.",
+            "The line moves with the row: min_p is a share of the largest probability.",
+        ),
+        Mistake(
             "the best of the whole batch",
             lambda scores, min_p: _keep(
                 scores, scores.softmax(-1) >= min_p * scores.softmax(-1).max()
             ),
             "One certain row sets the line for all rows.",
+            "The maximum belongs to a row: along the last axis, with keepdim=True.",
+        ),
+        Mistake(
+            "the best of the batch, and zeros where none is left",
+            lambda scores, min_p: _keep(
+                scores, scores.softmax(-1) >= min_p * scores.softmax(-1).max()
+            ).nan_to_num(),
+            "One certain row sets the line for all, and other rows are left with "
+            "zeros.",
             "The maximum belongs to a row: along the last axis, with keepdim=True.",
         ),
         Mistake(

@@ -66,6 +66,12 @@ def _gathered(scores, p):
     return share((ranked * (_before(scores) < p)).gather(-1, tokens))
 
 
+def _each_or_best(scores, p):
+    chances = scores.softmax(-1)
+    best = chances == chances.amax(-1, keepdim=True)
+    return share(chances * ((chances >= 1 - p) | best))
+
+
 TOP_P = Exercise(
     "generation.top_p",
     "Gives the probabilities “b v” for scores “b v”: the fewest likeliest tokens that "
@@ -86,6 +92,13 @@ TOP_P = Exercise(
             "Ask what was reached *before* a token came, not with it.",
         ),
         Mistake(
+            "the token that crosses is dropped, and zeros where none is left",
+            lambda scores, p: _back(scores, _without_crosser(scores, p)).nan_to_num(),
+            "What you keep stays below p. Where the best token alone passes p, a row "
+            "of zeros is left.",
+            "Ask what was reached *before* a token came, not with it.",
+        ),
+        Mistake(
             "the token that crosses is dropped, except the first",
             _at_least_one,
             "No row is empty, but a row of several tokens is still one short of p.",
@@ -102,6 +115,13 @@ TOP_P = Exercise(
             lambda scores, p: share(scores.softmax(-1) * (scores.softmax(-1) > 1 - p)),
             "You ask each token alone whether it exceeds 1 − p. Where all are small, "
             "none is left.",
+            "Top-p looks at sums: how much do the likelier tokens hold together?",
+        ),
+        Mistake(
+            "each token against 1 − p, and always the best",
+            _each_or_best,
+            "You ask each token alone whether it reaches 1 − p, and save the best "
+            "where none does.",
             "Top-p looks at sums: how much do the likelier tokens hold together?",
         ),
         Mistake(

@@ -138,6 +138,17 @@ ABLATE = Exercise(
             "“(h d)”: the head is the slow index, its numbers lie side by side.",
         ),
         Mistake(
+            "merged without transposing",
+            lambda context, to_output, head: to_output(
+                _zeroed(context, slice(None), head).reshape(
+                    len(context), context.shape[2], -1
+                )
+            ),
+            "The right head is silent. Then a reshape puts several positions of a head "
+            "into one row.",
+            "Before you join, heads and width must be neighbors: “b q h d”.",
+        ),
+        Mistake(
             "the bias goes as well",
             _without_bias,
             "The head is out, and so is the bias. Does it belong to a head?",

@@ -168,6 +168,12 @@ NEXT_KEY = Exercise(
             "What does it want to know? Go one step on from there.",
         ),
         Mistake(
+            "before the earlier occurrence",
+            lambda: 2,
+            "There stands the 6, which came *before* the first 17.",
+            "Go one step in the other direction.",
+        ),
+        Mistake(
             "the token before the query",
             lambda: 8,
             "That is what the *other* head does, one layer below.",

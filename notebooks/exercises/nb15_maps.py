@@ -123,10 +123,23 @@ LOOK_BACK = Exercise(
             "Row q, and one column to the left.",
         ),
         Mistake(
+            "the token itself, without the first query",
+            lambda weights: weights.diagonal(0, -2, -1)[..., 1:].mean(dim=(0, 2)),
+            "The right queries, but you read where a token looks at itself.",
+            "Row q, and one column to the left.",
+        ),
+        Mistake(
             "the token after",
             lambda weights: weights.diagonal(1, -2, -1).mean(dim=(0, 2)),
             "You read above the diagonal. In a causal map nothing stands there.",
             "Rows ask. Is k one more or one less than q?",
+        ),
+        Mistake(
+            "all tokens before",
+            lambda weights: weights[:, :, 1:].tril().sum(-1).mean(dim=(0, 2)),
+            "You add up the weights on all earlier tokens. Only the one directly "
+            "before counts.",
+            "One weight per query: that of the key q − 1.",
         ),
         Mistake(
             "the first query looks at the last key",

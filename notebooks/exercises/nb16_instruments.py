@@ -96,7 +96,7 @@ def decoders(generator: Generator) -> list[tuple]:
 
 
 def readers(generator: Generator) -> list[tuple]:
-    """(reader, ids): four that do not know the order, two that do."""
+    """(reader, ids): five that do not know the order, two that do."""
     table, weights = _table(generator), torch.arange(1.0, 8)
     weights = weights.to(table.dtype)[:, None]
     pairs = (weights / 2).ceil()  # 1, 1, 2, 2, …: neighbors that weigh the same
@@ -119,14 +119,22 @@ def readers(generator: Generator) -> list[tuple]:
     def last_word_only(ids):
         return _only(bag(ids), ids.shape[1] - 1)
 
+    def rounds_by_order(ids):
+        falls = (ids[:, 0] > ids[:, -2])[:, None, None]
+        return 8 + bag(ids) + 8 * torch.finfo(table.dtype).eps * falls
+
     ids = _distinct(generator, 3, 7)
     models = _shown(bag, one_vector_for_all, causal_bag, last_word_only)
+    models += _shown(rounds_by_order)
     models += _shown(positions, positions_in_pairs)
     return [(model, ids) for model in models]
 
 
 def translators(generator: Generator) -> list[tuple]:
-    """(translator, source, target, vocab_size): one is deaf, the others are not."""
+    """(translator, source, target, vocab_size): one is deaf, the others are not.
+
+    One listens so little that its best words stay.
+    """
     pair = (
         _distinct(generator, 2, 5),
         _distinct(generator, 2, 3),
@@ -151,8 +159,13 @@ def translators(generator: Generator) -> list[tuple]:
     def start_reads(source, target):
         return table[target] + _only(reads_all(source, target), 0)
 
+    def best_words_stay(source, target):
+        sure = F.one_hot(target % table.shape[1], table.shape[1])
+        places = torch.arange(1, source.shape[1] + 1)[:, None] / 1000
+        return sure + (places * table[source]).sum(1, keepdim=True)
+
     models = _shown(reads_all, speaks_alone, reads_first_word, reads_last_word)
-    models += _shown(end_reads, start_reads)
+    models += _shown(end_reads, start_reads, best_words_stay)
     one_row = [rows[:1] for rows in pair]
     return [
         *((model, *pair, VOCAB) for model in models),
@@ -215,6 +228,15 @@ def _bit_for_bit(logits, ids, vocab_size):
     return False
 
 
+def _with_the_changed(logits, ids, vocab_size):
+    before = logits(ids)
+    for cut in range(1, ids.shape[1]):
+        after = logits(_other(ids, slice(cut, None), vocab_size))
+        if _moved(before[:, : cut + 1], after[:, : cut + 1]):
+            return True
+    return False
+
+
 LAST, FIRST, EARLIER, LATER = slice(-1, None), slice(0, 1), slice(-1), slice(1, None)
 LEAK = Exercise(
     "clinic.leaks_future",
@@ -229,6 +251,14 @@ LEAK = Exercise(
             _watch(LAST, slice(None)),
             "An honest decoder rings. Whose output may move when a word changes?",
             "The output at a changed place reads that word. Leave such places out.",
+        ),
+        Mistake(
+            "every cut, and the changed word is watched",
+            _with_the_changed,
+            "All cuts are tried, and an honest decoder rings: the first changed word "
+            "may move its own output.",
+            "A slice up to cut ends before the place that changes. Yours is one "
+            "longer.",
         ),
         Mistake(
             "only the last output is watched",
@@ -259,6 +289,14 @@ LEAK = Exercise(
             _watch(LAST, FIRST),
             "You change the last word and watch the first output. A model that peeks "
             "one word ahead gets away.",
+            "Every place between two words is a border that a leak may cross.",
+        ),
+        Mistake(
+            "one cut in the middle",
+            lambda logits, ids, size: _watch(
+                slice(ids.shape[1] // 2, None), slice(ids.shape[1] // 2)
+            )(logits, ids, size),
+            "You cut once, in the middle. A leak that stays within one half gets away.",
             "Every place between two words is a border that a leak may cross.",
         ),
         Mistake(
@@ -326,6 +364,14 @@ ORDER = Exercise(
             ),
             "A model that takes two neighbors for one place is called blind. Is it?",
             "Move more words: all before the last.",
+        ),
+        Mistake(
+            "compared bit for bit",
+            lambda outputs, ids: torch.equal(
+                outputs(ids)[:, -1], outputs(_reversed(ids))[:, -1]
+            ),
+            "A blind model whose sums are rounded in another order seems to read.",
+            "Allow for rounding: torch.allclose, or a difference above 1e-5.",
         ),
         Mistake(
             "upside down",
@@ -400,6 +446,16 @@ SOURCE = Exercise(
             _deaf(places=FIRST),
             "A model that listens while it writes the last word is called deaf.",
             "One output that moves is enough, wherever it stands.",
+        ),
+        Mistake(
+            "only the best words are compared",
+            lambda logits, source, target, size: torch.equal(
+                logits(source, target).argmax(-1),
+                logits(_other(source, slice(None), size), target).argmax(-1),
+            ),
+            "A model that listens a little is called deaf: its logits move, its best "
+            "words stay.",
+            "Compare the logits themselves.",
         ),
         Mistake(
             "upside down",

@@ -52,7 +52,7 @@ def _losses(generator):
 
 
 def _judged(is_sick):
-    """An instrument from a rule for two losses: of zeros, and of sure, right logits."""
+    """An instrument from a rule for two losses: of zeros, of confident logits."""
 
     def instrument(loss, labels, vocab_size):
         sure = 50.0 * F.one_hot(labels, vocab_size).to(torch.get_default_dtype())
@@ -62,7 +62,7 @@ def _judged(is_sick):
 
 
 def misjudges(loss: Loss, labels: Tensor, vocab_size: int) -> bool:
-    """Does a loss miss ln V for logits of zeros, or 0 for logits sure and right?"""
+    """Does a loss miss ln V for logits of zeros, or 0 for confident, correct ones?"""
     zeros = torch.zeros(*labels.shape, vocab_size)
     sure = zeros.scatter(-1, labels[..., None], 50.0)
     of_zeros = loss(zeros, labels) - math.log(vocab_size)
@@ -72,8 +72,8 @@ def misjudges(loss: Loss, labels: Tensor, vocab_size: int) -> bool:
 KNOWN = Exercise(
     "clinic.misjudges",
     "Gives True unless loss(logits, labels), “b t v” against “b t”, is ln V for logits "
-    "of zeros and 0 for logits that are sure and right (50 at the label, else 0), each "
-    "to 0.001. No model is needed.",
+    "of zeros and 0 for logits that are confident and correct (50 at the label, else "
+    "0), each to 0.001. No model is needed.",
     ("loss", "labels", "vocab_size"),
     misjudges,
     _losses,
@@ -99,6 +99,19 @@ KNOWN = Exercise(
             ),
             "You ask for two wrong numbers. One wrong number is a sick loss.",
             "Which word joins the two conditions: and, or?",
+        ),
+        Mistake(
+            "every loss is called sick",
+            lambda loss, labels, size: bool(
+                _judged(lambda zeros, sure, v: (zeros - math.log(v)).abs() > 1e-3)(
+                    loss, labels, size
+                )
+                or loss(1.0 * F.one_hot(labels, size), labels).abs() > 1e-3
+            ),
+            "A healthy loss gets True as well. How confident are your logits? A 1 at "
+            "the label is not enough.",
+            "Softmax turns a lead of 50 into a probability of 1, and a lead of 1 does "
+            "not.",
         ),
         Mistake(
             "the logarithm to base 2",
@@ -201,6 +214,12 @@ COUNT = Exercise(
             "One batch is a sample. Go through all steps.",
         ),
         Mistake(
+            "only the last batch is counted",
+            _counted(_labels, lambda steps: range(steps - 1, steps)),
+            "Your count starts anew with each batch, or looks at the last one only.",
+            "Collect in one set, which is made before the loop.",
+        ),
+        Mistake(
             "the last batch is left out",
             _counted(_labels, lambda steps: range(max(1, steps - 1))),
             "An id that occurs in the last batch only is on your list.",
@@ -223,6 +242,13 @@ COUNT = Exercise(
             ],
             "A label of -100 was taken for an id. It says that nothing is asked here.",
             "Leave out the negative labels before you count.",
+        ),
+        Mistake(
+            "-100 counts as id 0",
+            _counted(lambda batch: batch[1].clamp(min=0)),
+            "Padding makes id 0 a label in your count. A label of -100 says that "
+            "nothing is asked here.",
+            "Leave the negative labels out; do not give them another id.",
         ),
     ),
     "Collect the labels of all steps in a set. Then go through range(vocab_size) and "

@@ -62,6 +62,19 @@ PARAMETERS = Exercise(
             "A head has d_model / num_heads columns. How many heads have the keys?",
         ),
         Mistake(
+            "one column for each head of keys",
+            lambda c: (
+                parameters(c)
+                - 2
+                * c.num_layers
+                * c.d_model
+                * c.num_kv_heads
+                * (c.d_model // c.num_heads - 1)
+            ),
+            "Keys and values get narrower with fewer heads, but not as narrow as that.",
+            "A head of keys has d_model / num_heads columns.",
+        ),
+        Mistake(
             "two matrices in the feed-forward network",
             lambda c: parameters(c) - c.num_layers * c.d_model * c.d_ff,
             "In LLaMA's feed-forward network one matrix is a gate. Count again.",
@@ -171,6 +184,13 @@ FLOPS = Exercise(
             lambda n, layers, m, t, d: (6 * n + 4 * layers * t * m) * d,
             "Its products have no weights, and yet gradients pass through them.",
             "Each product of the forward pass has two on the way back, these too.",
+        ),
+        Mistake(
+            "the length squared for each token",
+            lambda n, layers, m, t, d: (6 * n + 12 * layers * m * t**2) * d,
+            "The square belongs to a whole text. You count the work of one token, and "
+            "multiply by all tokens.",
+            "One query meets how many keys?",
         ),
     ),
     "Forward, for one token: 2 per number in a matrix. A score is a dot product "

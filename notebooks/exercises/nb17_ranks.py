@@ -55,6 +55,12 @@ ROWS = Exercise(
             "Two arguments are unused.",
         ),
         Mistake(
+            "positions are dealt out, not rows",
+            lambda batch, rank, count: batch[:, rank::count],
+            "Each rank gets a part of every text. It should get whole rows.",
+            "The batch is “b t”: rows are its first axis.",
+        ),
+        Mistake(
             "ranks counted from 1",
             lambda batch, rank, count: batch[(rank - 1) % count :: count],
             "A neighbor's rows. The first rank has the number 0.",
@@ -105,10 +111,25 @@ KEPT = Exercise(
             "What did you count in section 3?",
         ),
         Mistake(
+            "one average",
+            lambda n, processes, sharded: 12 * n / (processes if sharded else 1),
+            "Three numbers for a weight. How many averages does AdamW keep?",
+            "What did you count in section 3?",
+        ),
+        Mistake(
             "only the averages are spread",
             lambda n, processes, sharded: 8 * n + 8 * n / (processes if sharded else 1),
             "That way exists too (stage 1 of ZeRO). Here all is spread.",
             "Weights and gradients are cut as well.",
+        ),
+        Mistake(
+            "only the weights are spread",
+            lambda n, processes, sharded: (
+                12 * n + 4 * n / (processes if sharded else 1)
+            ),
+            "Gradients and averages stay whole in every process. Sharded means that "
+            "all of them are cut.",
+            "Section 3 counts four numbers for a weight. Each of them is cut.",
         ),
         Mistake(
             "upside down",
@@ -184,15 +205,42 @@ MEAN = Exercise(
             "Weigh each loss by a number of the rank. By which?",
         ),
         Mistake(
+            "every rank with labels weighs the same",
+            lambda losses, labels: losses.nanmean().item(),
+            "Ranks without labels are left out, as they should be. But two labels "
+            "count as much as twenty.",
+            "Weigh each loss by a number of the rank. By which?",
+        ),
+        Mistake(
             "weighed by rows",
             lambda losses, labels: _weighted(losses, [len(part) for part in labels]),
             "Ranks with equally many rows count the same. Are their rows equally long?",
             "A mean loss is a mean over what? Weigh by that.",
         ),
         Mistake(
+            "weighed by rows, and no labels cost 0",
+            lambda losses, labels: _weighted(
+                losses.nan_to_num(0.0), [len(part) for part in labels]
+            ),
+            "A rank without labels counts as a loss of 0, and the others weigh by "
+            "their rows.",
+            "A mean loss is a mean over what? Weigh by that, and leave out ranks "
+            "without labels.",
+        ),
+        Mistake(
             "padding counts",
             lambda losses, labels: _weighted(losses, [part.numel() for part in labels]),
             "You weigh by all places. Some labels were left out of the mean of a rank.",
+            "A label of −100 does not count.",
+        ),
+        Mistake(
+            "padding counts, where there are labels",
+            lambda losses, labels: _weighted(
+                losses.nan_to_num(0.0),
+                [part.numel() * (n > 0) for part, n in _pairs(labels)],
+            ),
+            "A rank without labels is left out. The others weigh by all their places, "
+            "padded ones too.",
             "A label of −100 does not count.",
         ),
         Mistake(

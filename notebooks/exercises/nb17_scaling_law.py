@@ -164,6 +164,12 @@ HALVING = Exercise(
             "This divides the loss by ten.",
             "Which number stands on the right of the equation?",
         ),
+        Mistake(
+            "e, not 2",
+            lambda b: math.exp(1 / b),
+            "This divides the loss by e, 2.7.",
+            "Which number stands on the right of the equation?",
+        ),
     ),
     "Raise both sides of k^(−b) = 1/2 to a power that leaves k alone.",
 )

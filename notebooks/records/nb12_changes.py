@@ -27,18 +27,21 @@ MODELS = (
     | {part: (part,) for part in PARTS}
     | {"LLaMA": PARTS}
     | {f"no {part}": tuple(p for p in PARTS if p != part) for part in PARTS}
-    | {"larger start": ("SwiGLU",)}  # its gate and candidate begin twice as large
+    | {"larger start": ("SwiGLU",)}  # its gate and candidate begin larger
 )
+LARGER_START = 1.5  # so many times as large
 STEPS = (100, 300)
-RATES = {  # the best one stands between two others
+RATES = {
     100: (0.01, 0.03, 0.09),
     300: (0.005, 0.015, 0.045),
 }
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2, 3, 4, 5, 6)
+CHOOSING = SEEDS[:3]  # tried with every rate; the others with the middle one,
+# which had the lowest mean validation loss of every model (a test asks for that)
 POINTS = [
     {"model": model, "steps": steps, "rate": rate, "seed": seed}
     for seed, steps, model in itertools.product(SEEDS, STEPS, MODELS)
-    for rate in RATES[steps]
+    for rate in (RATES[steps] if seed in CHOOSING else RATES[steps][1:2])
 ]
 
 WIDTH, HEADS, LAYERS, MAX_LENGTH = 48, 4, 2, 64
@@ -96,8 +99,9 @@ class Model(nn.Module):
         x = self.tokens(ids)
         if self.positions is not None:
             x = x + self.positions[:length]
+        cosines, sines = (part[:length] for part in self.table)
         for block in self.blocks:
-            x = block(x, [part[:length] for part in self.table])
+            x = block(x, (cosines, sines))
         return self.head(self.norm(x))
 
 
@@ -107,8 +111,8 @@ def model_of(name):
     if name == "larger start":
         with torch.no_grad():
             for block in model.blocks:
-                block.feedforward.gate.weight.mul_(2)
-                block.feedforward.up.weight.mul_(2)
+                block.feedforward.gate.weight.mul_(LARGER_START)
+                block.feedforward.up.weight.mul_(LARGER_START)
     return model
 
 

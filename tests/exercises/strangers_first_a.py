@@ -3600,43 +3600,43 @@ def next_token_summed(logits, ids):
 
 
 right("backbone.loss_at_birth", "half of the variance comes on top of the logarithm")(
-    math.log(2981) + 3**2 / 2
+    math.log(2981) + 1.5**2 / 2
 )
 
 
 wrong(
     "backbone.loss_at_birth",
     "The logits' spread is forgotten; this holds for logits near 0.",
-    "8.0 in place of 12.5",
+    "8.0 in place of 9.125",
 )(math.log(2981))
 
 
 wrong(
     "backbone.loss_at_birth",
     "The standard deviation is added, not half of its square.",
-    "11.0 in place of 12.5",
-)(math.log(2981) + 3)
+    "9.5 in place of 9.125",
+)(math.log(2981) + 1.5)
 
 
 wrong(
     "backbone.loss_at_birth",
     "The whole variance is added and not half of it.",
-    "17.0 in place of 12.5",
-)(math.log(2981) + 9)
+    "10.25 in place of 9.125",
+)(math.log(2981) + 1.5**2)
 
 
 wrong(
     "backbone.loss_at_birth",
     "In bits and not in nats.",
-    "11.5 in place of 12.5",
+    "11.5 in place of 9.125",
 )(math.log2(2981))
 
 
 wrong(
     "backbone.loss_at_birth",
     "Half of the standard deviation, its square forgotten.",
-    "9.5 in place of 12.5",
-)(math.log(2981) + 3 / 2)
+    "8.75 in place of 9.125",
+)(math.log(2981) + 1.5 / 2)
 
 
 @right("backbone.one_batch", "steps + 1 losses, the first and the last of them")

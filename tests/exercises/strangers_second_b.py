@@ -1790,27 +1790,27 @@ def next_place_by_place(logits, ids):
 wrong(
     "backbone.loss_at_birth",
     "ln V alone: the noise is taken to cost nothing.",
-    "misses 9 / 2",
+    "misses 1.125",
 )(math.log(2981))
 wrong(
     "backbone.loss_at_birth",
     "The whole variance is added instead of half of it.",
-    "17 instead of 12.5",
-)(math.log(2981) + 9)
+    "10.25 instead of 9.125",
+)(math.log(2981) + 1.5**2)
 wrong(
     "backbone.loss_at_birth",
     "Half of the standard deviation, not of the variance.",
-    "9.5 instead of 12.5",
-)(math.log(2981) + 3 / 2)
+    "8.75 instead of 9.125",
+)(math.log(2981) + 1.5 / 2)
 wrong(
     "backbone.loss_at_birth",
     "The logarithm to base 2.",
-    "16.04 instead of 12.5",
-)(math.log2(2981) + 9 / 2)
+    "12.67 instead of 9.125",
+)(math.log2(2981) + 1.5**2 / 2)
 right(
     "backbone.loss_at_birth",
     "one logarithm of V e^(σ²/2)",
-)(math.log(2981 * math.exp(3**2 / 2)))
+)(math.log(2981 * math.exp(1.5**2 / 2)))
 
 
 @wrong(

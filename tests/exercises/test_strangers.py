@@ -16,6 +16,15 @@ answers 108 were caught when it was committed, 82 of them rightly named, none be
 point, and 26 only described; 4 of its 50 right answers were refused. After the mending
 110 are caught and 99 rightly named. The other 11 follow a prompt that left something
 open and err besides, or are guesses. The 4 are refused still, for the same reason.
+
+`strangers_second_a.py`, `_b.py` and `_c.py` do the same once more, for all exercises of
+all notebooks, by other authors. Of their 451 wrong answers 446 were caught when they
+were committed (99 %), 380 of them rightly named (85 %), 1 named beside the point, and
+65 only described; 2 of their 136 right answers were refused. After the mending 450 are
+caught, and all of these rightly named; 1 right answer is refused still.
+
+All figures after a mending flatter the banks: the mistakes of these very answers were
+added. How many of a new set would be named, only a new set can tell.
 """
 
 from collections import Counter
@@ -25,8 +34,13 @@ import pytest
 from course_utils.exercises.checking import examine
 from course_utils.exercises.session import BANK
 from tests.exercises.strangers import ANSWERS, KEPT_PRICES
-from tests.exercises.strangers_first_a import ANSWERS as FIRST_ANSWERS
-from tests.exercises.strangers_first_b import ANSWERS as SECOND_ANSWERS
+from tests.exercises.strangers_first_a import ANSWERS as FIRST_A
+from tests.exercises.strangers_first_b import ANSWERS as FIRST_B
+from tests.exercises.strangers_second_a import ANSWERS as SECOND_A
+from tests.exercises.strangers_second_b import ANSWERS as SECOND_B
+from tests.exercises.strangers_second_c import ANSWERS as SECOND_C
+
+SECOND = [*SECOND_A, *SECOND_B, *SECOND_C]
 
 # What their exercises leave open, or what only other numbers than the bank's show.
 UNDECIDED = {
@@ -34,7 +48,7 @@ UNDECIDED = {
     "top_p_exact_fit_keeps_more": "whether shares fit exactly hangs on rounding",
     "top_p_keeps_all_ties": "the prompt does not say which of equal tokens stays",
 }
-FIRST_UNDECIDED = {
+FIRST_A_UNDECIDED = {
     "layer_norm_by_moments": "in float64 it is right for every word that is met",
     "rotary_by_complex_numbers": "the prompt did not say which columns are a pair",
     "rotary_by_pairs": "the prompt did not say which columns are a pair",
@@ -46,7 +60,7 @@ FIRST_UNDECIDED = {
     "hide_by_index": "the prompt did not say that padding can be chosen",
     "count_part_by_part": "the prompt did not say that biases do not count",
 }
-SECOND_UNDECIDED = {
+FIRST_B_UNDECIDED = {
     "merge_joins_its_own_result": "a new id is never half of the pair it stands for",
     "top_p_keeps_ties": "the prompt does not say which of equal tokens stay",
     "order_blind_exact": "only rounding decides",
@@ -54,6 +68,10 @@ SECOND_UNDECIDED = {
     "trigram_by_counters": "the prompt did not say that ends are guessed as well",
     "learning_rate_squared": "the prompt did not say where the cosine reaches 0",
     "rows_with_open_mask": "the prompt did not say that its ids come back in front",
+}
+SECOND_UNDECIDED = {
+    "layer_norm_cancelling": "in float64 it is right for every word that is met",
+    "rotary_by_complex": "the prompt did not say that keys may have fewer heads",
 }
 
 
@@ -71,8 +89,9 @@ def decided(answers, undecided):
 
 DECIDED = [
     *decided(ANSWERS, UNDECIDED),
-    *decided(FIRST_ANSWERS, FIRST_UNDECIDED),
-    *decided(SECOND_ANSWERS, SECOND_UNDECIDED),
+    *decided(FIRST_A, FIRST_A_UNDECIDED),
+    *decided(FIRST_B, FIRST_B_UNDECIDED),
+    *decided(SECOND, SECOND_UNDECIDED),
 ]
 pytestmark = pytest.mark.usefixtures("in_float64")
 
@@ -108,7 +127,7 @@ def test_the_measure_counts_what_it_says(record_budget):
 
 
 def test_the_first_strangers_measure_counts_what_it_says(record_budget):
-    counts = counts_of(FIRST_ANSWERS)
+    counts = counts_of(FIRST_A)
     assert counts["right", True] == 92 and counts["right", False] == 9
     assert counts["mistake"] >= 247
     passing = counts["wrong", True]
@@ -116,8 +135,17 @@ def test_the_first_strangers_measure_counts_what_it_says(record_budget):
 
 
 def test_the_second_part_of_the_measure_counts_what_it_says(record_budget):
-    counts = counts_of(SECOND_ANSWERS)
+    counts = counts_of(FIRST_B)
     assert counts["right", True] == 46 and counts["right", False] == 4
     assert counts["mistake"] >= 96 and counts["changed"] == 3
     passing = counts["wrong", True]
     record_budget("first strangers' mistakes that pass, of 113", passing, 3)
+
+
+def test_the_second_strangers_measure_counts_what_it_says(record_budget):
+    counts = counts_of(SECOND)
+    assert counts["right", True] == 135 and counts["right", False] == 1
+    assert counts["mistake"] >= 442
+    assert counts["changed"] == 7 and counts["error"] == 1
+    passing = counts["wrong", True]
+    record_budget("second strangers' mistakes that pass, of 451", passing, 1)

@@ -45,3 +45,16 @@ def test_the_colleagues_mean_is_the_packages_without_padding_only():
     ours.load_state_dict(theirs.state_dict())
     torch.testing.assert_close(theirs(IDS[:1]), ours(IDS[:1]))
     assert not torch.allclose(theirs(IDS[1:]), ours(IDS[1:]))
+
+
+def test_each_table_of_neighbors_gives_probabilities():
+    space = built()
+    space["MASK"] = VOCABULARY
+    space["rows_of"] = list
+    tables = space["Neighbors"]([([3, 4, 5], 0, 0), ([3, 6, 5, 7], 0, 0)])
+    for prior, following in ((3, 5), (0, 3), (VOCABULARY, 5), (VOCABULARY, VOCABULARY)):
+        chances = [tables.chances(prior, word, following) for word in range(VOCABULARY)]
+        total = torch.tensor(chances).double().sum(dim=0)
+        torch.testing.assert_close(total, torch.ones(3).double())
+    alone, left, both = tables.chances(3, 4, 5)
+    assert alone < left < both

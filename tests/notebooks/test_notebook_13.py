@@ -35,6 +35,8 @@ BUILT = (
     "transitions",
     "bigram_line",
     "unigram_line",
+    "with_runs",
+    "ngram_line",
     "adamw",
     "our_train",
     "document_mask",
@@ -152,6 +154,37 @@ def test_a_table_of_frequencies_is_a_logit_that_never_changes(built, data):
     assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
     shuffled = [random.Random(0).sample(row, len(row)) for row in rows]
     assert built["unigram_line"](rows, shuffled, tokenizer) == pytest.approx(line)
+
+
+def test_an_interpolated_line_is_counted_by_hand(built, data):
+    tokenizer, rows = data
+    train_rows, held, longest = rows[1:], rows[:2], 3
+    size = tokenizer.vocab_size
+
+    def padded(row):
+        return [tokenizer.bos_id] * (longest - 1) + row + [tokenizer.eos_id]
+
+    def chances(run):
+        """The chance of each token after a run, the mixture written as a recursion."""
+        shorter = chances(run[1:]) if run else [1 / size] * size
+        seen = Counter()
+        for row in map(padded, train_rows):
+            for place in range(longest - 1, len(row)):
+                if tuple(row[place - len(run) : place]) == run:
+                    seen[row[place]] += 1
+        if not seen:
+            return shorter
+        total = seen.total() + len(seen)
+        return [(seen[v] + len(seen) * shorter[v]) / total for v in range(size)]
+
+    costs = []
+    for row in map(padded, held):
+        for place in range(longest - 1, len(row)):
+            found = chances(tuple(row[place - longest + 1 : place]))
+            assert sum(found) == pytest.approx(1)
+            costs.append(-log(found[row[place]]))
+    line = built["ngram_line"](train_rows, held, tokenizer, longest)
+    assert line == pytest.approx(sum(costs) / len(costs))
 
 
 def test_the_trigram_line_lies_between_bigram_and_floor(built):

@@ -151,7 +151,7 @@ def examine(clinic, case, old="", new=""):
     assert patient.count(old) == 1 or not old, patient
     with contextlib.redirect_stdout(printed):
         exec(definitions(patient.replace(old, new)), names)
-        exec(definitions("".join(symptom)), names)
+        exec(definitions("\n".join(symptom)), names)
         exec(check, names)
     [(number, finding)] = reports
     assert number == case
@@ -258,7 +258,7 @@ LAMBDA = """        if step == 0:
 GRAD = "    with torch.no_grad():"
 MENDED = {
     "data": (SPLIT, [HONEST, OTHER_HONEST]),
-    "optimiser": (FIT, [FIT.replace("*=", "= RATE *"), LAMBDA]),
+    "optimizer": (FIT, [FIT.replace("*=", "= RATE *"), LAMBDA]),
     "evaluation": (
         GRAD,
         [f"    model.eval()\n{GRAD}", f"    model.train(False)\n{GRAD}"],
@@ -266,7 +266,7 @@ MENDED = {
 }
 USELESS = {
     "data": [SPLIT.replace("shuffle", "choices"), LATE, "    return openings, []\n"],
-    "optimiser": [
+    "optimizer": [
         FIT.replace("*= left", "= RATE"),
         FIT.replace("*= left", "= RATE * left**2"),
         FIT.replace("*= left", "= RATE * 1 - step / steps"),
@@ -313,7 +313,7 @@ def test_each_piece_of_the_last_patient_stands_there_once(script, kind):
 def test_the_last_patient_is_sick_in_three_ways(script):
     printed = operate(script, [])
     assert printed[-2:] == [
-        "still sick: the data, the optimiser, the evaluation",
+        "still sick: the data, the optimizer, the evaluation",
         "not solved yet",
     ]
 
@@ -340,11 +340,11 @@ def test_a_useless_repair_of_the_script_is_named(script, kind, new):
 
 def test_the_answer_tells_the_losses_of_the_repaired_scripts(script):
     told = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    [answer] = [c for c in told if "*The optimiser.*" in "".join(c["source"])]
+    [answer] = [c for c in told if "*The optimizer.*" in "".join(c["source"])]
     text = "".join(answer["source"])
     repairs = []
     for kind, digits in {
-        "optimiser": "0.63",
+        "optimizer": "0.63",
         "evaluation": "0.55",
         "data": "1.18",
     }.items():
@@ -353,3 +353,15 @@ def test_the_answer_tells_the_losses_of_the_repaired_scripts(script):
         assert f"{float(held_out.split()[-1]):.2f}" == digits and digits in text
     assert float(training.split()[1]) == pytest.approx(0.60, abs=0.005)
     assert float(lines.split()[1]) == pytest.approx(1.33, abs=0.005)
+
+
+ON_NEW = ("model, held_out)", "model, [opening(10_000 + i) for i in range(200)])")
+
+
+@pytest.mark.parametrize("width, nats", [(24, "1.12"), (48, "1.23"), (96, "1.27")])
+def test_the_answer_tells_of_other_widths_on_new_openings(script, width, nats):
+    repairs = [(piece, good[0]) for piece, good in MENDED.values()]
+    repairs += [ON_NEW, ("width=48", f"width={width}")]
+    _, held_out, _ = operate(script, repairs, run=True)[-3:]
+    assert f"{float(held_out.split()[-1]):.2f}" == nats
+    assert nats in NOTEBOOK.read_text("utf-8")

@@ -89,6 +89,8 @@ def test_the_map_is_the_weights():
     part = weights[6:26, 6:26]
     expected = (part / part.max()).sqrt()[torch.ones(20, 20).tril().bool()]
     torch.testing.assert_close(torch.tensor(shares), expected, atol=0.0051, rtol=0)
+    told = " ".join(text for tag, text in page.texts if tag == "p")
+    assert "each of the last 20 words" in told and "square root" in told
     labels = [text for tag, text in page.texts if tag == "text"]
     assert labels == [f"w{i}" for i in range(6, 26) for _ in range(2)]
 

@@ -76,23 +76,23 @@ const pieces = {
     slider(bar, "head width d", [0, data.scores.length - 1, 1], 2, draw, (at) => 2 ** at);
     draw(2);
   },
-  // A pair of columns is a hand that starts at the top; a shift turns it, anywhere.
+  // A pair of columns is drawn as a hand that starts at the top; a shift turns it, anywhere.
   rotation: (data, bar, said, side) => {
-    const now = { hand: 1, position: 3, shift: 4 };
+    const now = { pair: 1, position: 3, shift: 4 };
     const svg = plane(side, "blue: the position; orange: the shifted position");
     const draw = () => {
-      const speed = data.base ** (-2 * now.hand / data.width);
-      const angle = (steps) => Math.PI / 2 - steps * speed;
+      const frequency = data.base ** (-2 * now.pair / data.width);
+      const angle = (steps) => Math.PI / 2 - steps * frequency;
       svg.replaceChildren();
       arrow(svg, "query", angle(now.position), 120);
       arrow(svg, "key", angle(now.position + now.shift), 120);
-      const degrees = (steps) => (steps * speed * 180 / Math.PI).toFixed(1) + "°";
-      said.textContent = `Speed ${speed.toPrecision(3)}: at position ${now.position} ` +
-        `the hand has turned by ${degrees(now.position)}; the shift turns it on by ` +
+      const degrees = (steps) => (steps * frequency * 180 / Math.PI).toFixed(1) + "°";
+      said.textContent = `Frequency ${frequency.toPrecision(3)}: at position ${now.position} ` +
+        `the pair has turned by ${degrees(now.position)}; the shift turns it on by ` +
         `${degrees(now.shift)}, from any position.`;
     };
     const change = (name) => (value) => { now[name] = value; draw(); };
-    slider(bar, "hand", [0, data.width / 2 - 1, 1], 1, change("hand"));
+    slider(bar, "pair", [0, data.width / 2 - 1, 1], 1, change("pair"));
     slider(bar, "position", [0, 60, 1], 3, change("position"));
     slider(bar, "shift", [-20, 20, 1], 4, change("shift"));
     draw();

@@ -56,8 +56,9 @@ def story_panel(
         f"<style>\n{_CSS}</style>\n"
         f'<section class="story-page" aria-label="{escape(title)}">\n'
         f"<h1>{escape(title)}</h1>\n<p>{_story(words, weights[chosen], chosen)}</p>\n"
-        f'<p class="small">What {name} looked at is tinted in the story. Below, every '
-        f"word is a row, and the earlier words that it looked at are dark.</p>\n"
+        f'<p class="small">What {name} looked at is tinted in the story. The map below '
+        f"has a row for each of the last {WINDOW} words up to it. The darkness of a "
+        f"cell is the square root of its weight, relative to the darkest cell.</p>\n"
         f'{_map(words, weights, chosen)}\n<p class="small">{escape(footer)}</p>\n'
         "</section>"
     )
