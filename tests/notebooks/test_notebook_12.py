@@ -246,7 +246,7 @@ def test_greedy_text_ends_with_the_token_between_stories(built):
 
     class Join:
         def decode(self, ids):
-            return ids
+            return ids.tolist()
 
     assert built["greedy_text"](Next(), Join(), 2) == [2, 3, 4, 0, 1, 2]
     assert built["greedy_text"](Next(), Join(), 2, most=3) == [2, 3, 4, 0]

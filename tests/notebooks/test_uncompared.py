@@ -111,9 +111,13 @@ CLAIMS = {
     "17": [
         Claim(
             "times the bound",
-            rf"^by ten steps they take {NUMBER} s, {NUMBER} times the bound$",
-            lambda taken, times: 0 < taken < 600 and 0.5 < times < 100,
-            "taken > bound",
+            rf"(?s)^width 32: utilisation {NUMBER}%\nwidth 512: utilisation {NUMBER}%\n"
+            rf".*at the pace of the fastest run they take {NUMBER} s, "
+            rf"{NUMBER} times the bound$",
+            lambda narrow, wide, taken, times: (
+                0 < narrow < wide < 100 and 0 < taken < 600 and 1 < times < 100
+            ),
+            "max(utilisation.values()) < 1",
         ),
         Claim(
             "here and now {live:.4f}, recorded",

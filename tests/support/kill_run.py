@@ -1,7 +1,11 @@
-"""A small training run to be killed: python kill_run.py FOLDER RESULT OPTIMIZER."""
+"""A small training run to be killed: python kill_run.py FOLDER RESULT OPTIMIZER PAUSE.
+
+It waits PAUSE seconds before each step, so that who kills it need not be quick.
+"""
 
 import json
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -36,8 +40,13 @@ def batches(step):
     return ids[:, :-1], ids[:, 1:]
 
 
-def run(folder, optimizer="adamw"):
+def run(folder, optimizer="adamw", pause=0.0):
     """The run of these tests, resumed from whatever is in the folder."""
+
+    def slow_batches(step):
+        time.sleep(pause)
+        return batches(step)
+
     config = TrainConfig(
         steps=STEPS,
         learning_rate=3e-3,
@@ -46,9 +55,9 @@ def run(folder, optimizer="adamw"):
         precision="float32",
         checkpoint_every=2,
     )
-    return train(make_model(), batches, config, checkpoints=folder)
+    return train(make_model(), slow_batches, config, checkpoints=folder)
 
 
 if __name__ == "__main__":
-    history = run(sys.argv[1], sys.argv[3])
+    history = run(sys.argv[1], sys.argv[3], float(sys.argv[4]))
     Path(sys.argv[2]).write_text(json.dumps(history.losses))

@@ -922,7 +922,8 @@ def test_a_failure_while_writing_leaves_the_last_checkpoint(tmp_path, monkeypatc
 def start_and_kill(folder, result, optimizer, seconds):
     """Start the run in a process of its own and kill -9 it, unless it is done."""
     script = Path(__file__).parents[1] / "support" / "kill_run.py"
-    command = [sys.executable, str(script), str(folder), str(result), optimizer]
+    pause = "0.1" if seconds is None else "0"
+    command = [sys.executable, str(script), str(folder), str(result), optimizer, pause]
     process = subprocess.Popen(command)
     try:
         if seconds is None:  # as soon as a first checkpoint is complete
