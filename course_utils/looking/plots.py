@@ -27,10 +27,17 @@ import torch
 from IPython.display import display
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import AutoLocator, FixedLocator, MaxNLocator
+from matplotlib.ticker import (
+    AutoLocator,
+    FixedLocator,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
 from PIL import Image
 
 from course_utils.looking.descriptions import cell_alt, drawn_words
@@ -312,6 +319,8 @@ def curves(
     if "x" not in log and all((x == x.round()).all() for x, _ in points.values()):
         axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # no step 2.5
     _finish(axis, axes, title, lines)
+    for letter in log:
+        _label_logarithmic({"x": axis.xaxis, "y": axis.yaxis}[letter])
     show(figure, alt)
 
 
@@ -797,6 +806,15 @@ def _draw_numbers(axis: Axes, matrix: np.ndarray, color: str, corner: tuple) -> 
         axis.add_patch(Rectangle(cell, 1, 1, fc=color, alpha=strength[r, c], lw=0))
         axis.add_patch(Rectangle(cell, 1, 1, fill=False, ec=color, lw=1))
         axis.text(cell[0] + 0.5, cell[1] + 0.5, _number(value), size=8, **_MIDDLE)
+
+
+def _label_logarithmic(axis: Axis) -> None:
+    """Plain numbers at 1, 2 and 5 of each decade, where there are at most three."""
+    low, high = axis.get_view_interval()
+    if 0.001 <= low and high < 1_000_000 and high < 1000 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(lambda number, _: f"{number:,g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _finish(axis: Axes, labels: Pair, title: str, lines: Named | None) -> None:

@@ -229,6 +229,16 @@ def test_whole_numbers_have_whole_ticks(shown):
     assert "0.6" in words_of(shown[1])
 
 
+def test_a_logarithmic_axis_is_labeled_in_numbers_that_can_be_read(shown):
+    """Between 0.04 and 0.5 only one tick had a label, 10 to the power of -1."""
+    steps = [3_000, 130_000]
+    plots.curves({"loss": (steps, [0.04, 0.5])}, ("steps", "nats"), log="xy")
+    words = set(words_of(shown[0]))
+    assert {"0.05", "0.1", "0.2", "5,000", "100,000"} <= words
+    plots.curves({"loss": (steps, [1e-7, 0.5])}, ("steps", "nats"), log="y")
+    assert "0.5" not in words_of(shown[1])
+
+
 def test_a_figure_without_alt_text_is_described_by_its_words(shown):
     plots.equation([("Q", [[7]], "query")])
     assert shown[0][0]["text/plain"] == "A figure with these words: Q | 7"
