@@ -41,7 +41,13 @@ def same(mine: Any, wanted: Any) -> bool:
 
 
 def near(mine: Any, wanted: Any, tolerance: float) -> bool:
-    """Whether two floating tensors of one shape differ nowhere by more than this."""
+    """Whether two floating tensors of one shape differ nowhere by more than this.
+
+    Or two real numbers, which are not bool; where one is wanted, a tensor of one number
+    counts as that number, as in `difference`.
+    """
+    if _is_real(wanted):
+        return _near_numbers(_bare(mine), wanted, tolerance)
     if not (isinstance(mine, Tensor) and isinstance(wanted, Tensor)):
         return False
     if mine.shape != wanted.shape or not _both_floating(mine, wanted):
@@ -50,6 +56,16 @@ def near(mine: Any, wanted: Any, tolerance: float) -> bool:
         return False
     gap = mine.detach().to(wanted.dtype) - wanted.detach()
     return bool((gap.abs() <= tolerance).all())  # NaN is never near
+
+
+def _near_numbers(mine, wanted, tolerance):
+    if not _is_real(mine):
+        return False
+    try:
+        gap = abs(float(mine) - float(wanted))
+    except OverflowError:  # an integer that no float can hold
+        return False
+    return gap <= tolerance * (1 + 1e-9)  # 0.55 − 0.5 is a little more than 0.05
 
 
 def not_plain(mine: Any) -> str | None:
@@ -104,7 +120,7 @@ def direction(mine: Any, wanted: Any) -> str:
 def _is_real(value):
     """Whether it is a number on the line: no truth value, no NaN."""
     plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    return plain and not math.isnan(value)
+    return plain and value == value
 
 
 def note(mine: Any, wanted: Any) -> str | None:

@@ -40,8 +40,9 @@ class Exercise:
     and sets of these. Arguments may also be layers and functions. An answer may change
     an argument in place only if the reference does.
 
-    tolerance: how far the entries of a tensor may lie from the reference's, for a task
-    that many results solve; the prompt states it. 0 means equal up to rounding.
+    tolerance: how far a real number, or each entry of a tensor, may lie from the
+    reference's, for a task that many results solve; the prompt states it. 0 means equal
+    up to rounding.
     plain: the prompt asks for plain numbers, so that a tensor of one number is wrong.
     """
 

@@ -811,10 +811,20 @@ def _draw_numbers(axis: Axes, matrix: np.ndarray, color: str, corner: tuple) -> 
 def _label_logarithmic(axis: Axis) -> None:
     """Plain numbers at 1, 2 and 5 of each decade, where there are at most three."""
     low, high = axis.get_view_interval()
-    if 0.001 <= low and high < 1_000_000 and high < 1000 * low:
+    if low >= 0.001 and high < 1_000_000 and high < 1000 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(lambda number, _: f"{number:,g}")
         axis.set_minor_formatter(NullFormatter())
+
+
+def _legend_below(figure: Figure) -> None:
+    """A legend of as many columns as fit, at most four."""
+    for columns in (4, 3, 2, 1):
+        legend = figure.legend(loc="outside lower center", ncols=columns)
+        if legend.get_window_extent().width <= figure.bbox.width:
+            return
+        if columns > 1:
+            legend.remove()
 
 
 def _finish(axis: Axes, labels: Pair, title: str, lines: Named | None) -> None:
@@ -828,6 +838,6 @@ def _finish(axis: Axes, labels: Pair, title: str, lines: Named | None) -> None:
     labels_drawn = len(axis.get_legend_handles_labels()[1])
     if labels_drawn > 1:
         if axis.patches or labels_drawn > 3:  # there is no room for a legend inside
-            axis.figure.legend(loc="outside lower center", ncols=4)
+            _legend_below(axis.figure)
         else:
             axis.legend()

@@ -114,7 +114,8 @@ def _hot_scores(generator):
         return scores
 
     level = torch.zeros(2, 3, dtype=torch.get_default_dtype())
-    return [(hot(3, 5),), (hot(2, 3, 5),), (normal(generator, 1, 4),), (level,)]
+    cases = [(hot(3, 5),), (hot(2, 3, 5),), (normal(generator, 1, 4),), (level,)]
+    return [*cases, (normal(generator, 1, 4) - 1000,)]  # all of its scores are low
 
 
 def _without_maximum(scores):
@@ -127,6 +128,10 @@ def _powers(scores):
 
 def _whole_maximum(scores):
     return _without_maximum(scores - scores.max())
+
+
+def _largest_size(scores):
+    return _without_maximum(scores - scores.abs().amax(dim=-1, keepdim=True))
 
 
 WEIGHTS = Exercise(
@@ -192,6 +197,26 @@ WEIGHTS = Exercise(
             "1000 above the mean of its row still overflows.",
             "After the subtraction no score of the row may be above 0. Which number "
             "do you have to subtract?",
+        ),
+        Mistake(
+            "the largest size is subtracted, not the maximum",
+            _largest_size,
+            "From a row around −1000 you subtract +1000. What is left of its powers?",
+            "The largest score of a row can lie below 0. Should it lose its sign?",
+        ),
+        Mistake(
+            "large scores are cut off",
+            lambda scores: _without_maximum(scores.clamp(max=80)),
+            "No power overflows, but scores of 1000 and 1001 become equal. How can "
+            "they get smaller and keep their difference?",
+            "Subtract from a whole row, so that its largest score becomes 0.",
+        ),
+        Mistake(
+            "large and low scores are cut off",
+            lambda scores: _without_maximum(scores.clamp(-80, 80)),
+            "You get no NaN, but rows around 1000 and around −1000 hand out equal "
+            "shares. How can a row move and keep its differences?",
+            "Subtract the same number from each score of a row. Which one?",
         ),
     ),
     (

@@ -33,6 +33,10 @@ def _column_unit(x):
     return F.normalize(x, dim=0)
 
 
+def _whole_unit(x):
+    return x / x.norm()
+
+
 def _by_squares(x):
     return x / x.square().sum(dim=-1, keepdim=True)
 
@@ -106,6 +110,13 @@ COSINE = Exercise(
             "A vector of length 2 gets the length 1/2 in your version. What is "
             "missing behind the sum of squares?",
             "The length of a vector is the root of the sum of its squares.",
+        ),
+        Mistake(
+            "one length for the whole matrix",
+            lambda q, k, v, t: _mix(_whole_unit(q) @ _whole_unit(k).T / t, v),
+            "You divide all rows of a matrix by one number, so a long query is still "
+            "longer than the others. How many lengths do three queries have?",
+            "A norm without dim runs over everything. Which axis belongs to a vector?",
         ),
     ),
     (

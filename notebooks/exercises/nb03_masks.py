@@ -32,7 +32,7 @@ CAUSAL = Exercise(
     lambda generator: [(5,), (7,), (1,)],
     (
         Mistake(
-            "off by one: nobody sees itself",
+            "off by one: no word sees itself",
             lambda length: _ones(length).tril(-1),
             "The first word may look at nothing at all. May a word look at itself?",
             "The diagonal belongs to the past: query and key are the same position.",
@@ -86,8 +86,8 @@ def padding(ids: Tensor, pad_id: int) -> Tensor:
 
 PADDING = Exercise(
     "masks.padding",
-    "Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: nobody looks at padding. "
-    "Else the answer for a sentence depends on how long its neighbors are.",
+    "Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: no word looks at padding. "
+    "Otherwise the answer for a sentence depends on how long its neighbors are.",
     ("ids", "pad_id"),
     padding,
     _padded,
@@ -216,7 +216,7 @@ def _by_slices(length, width):
 WINDOW = Exercise(
     "masks.window",
     "Gives a bool mask “q k”: a word sees itself and the width − 1 words before it. "
-    "Long texts get affordable this way.",
+    "This makes long texts affordable.",
     ("length", "width"),
     window,
     lambda generator: [(7, 3), (5, 2), (6, 1)],

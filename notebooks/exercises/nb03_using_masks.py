@@ -222,7 +222,7 @@ CACHED = Exercise(
             "How many words came before the first of them, itself included?",
         ),
         Mistake(
-            "nobody sees itself",
+            "no word sees itself",
             lambda: _ones(2, 7).tril(4),
             "One key is missing in each row: the word itself.",
             "Count again how many words there are up to the query, itself included.",
@@ -252,7 +252,7 @@ def _of_others(generator):
     numbers = torch.zeros(4, 4).masked_fill(~causal_mask(4), -torch.inf)
     price = -torch.rand(3, 3, generator=generator) - 0.5
     price[0, 2] = -torch.inf
-    loud = torch.tensor([[-1e4, 0.0, 30.0], [-torch.inf, -2.0, 0.0]])
+    loud = torch.tensor([[-40.0, 0.0, 70.0], [-torch.inf, -2.0, 0.0]])
     return [(hidden,), (numbers,), (price,), (loud,)]
 
 

@@ -95,6 +95,13 @@ ALIBI = Exercise(
             "the last query?",
             "Seven keys, two queries: these two are the positions 5 and 6.",
         ),
+        Mistake(
+            "keys ahead cost nothing",
+            lambda h, q, k: _bias(_rates(h), -_ahead(q, k).clamp(max=0)),
+            "To the right of the query your bias is 0 everywhere. How far away is a "
+            "key two steps ahead?",
+            "|q − k| counts steps in both directions.",
+        ),
     ),
     (
         "First the slopes “h”: they fall by the same factor from head to head, down to "

@@ -189,11 +189,15 @@ def _one_speed(x):
     return rotate(x, cos, sin)
 
 
-def _wide_speeds(x):
-    _, heads, length, width = x.shape
-    tables = rotary_table(length, heads * width)
-    halves = (table[:, : width // 2] for table in tables)
+def _speeds_of_width(x, wider):
+    """Turn by the first frequencies of a width that is larger than that of a head."""
+    tables = rotary_table(x.shape[-2], wider)
+    halves = (table[:, : x.shape[-1] // 2] for table in tables)
     return rotate(x, *(torch.cat([half, half], dim=-1) for half in halves))
+
+
+def _wide_speeds(x):
+    return _speeds_of_width(x, x.shape[1] * x.shape[-1])
 
 
 def _from_one(x):
@@ -298,6 +302,13 @@ ROTARY = Exercise(
             "Pair 0 is right, the others are too fast: you spread the frequencies over "
             "the width of all heads.",
             "Each head has the same d/2 frequencies. d is the last axis.",
+        ),
+        Mistake(
+            "i in place of 2i in the exponent",
+            _both(lambda x: _speeds_of_width(x, 2 * x.shape[-1])),
+            "Pair 0 is right, the others are too fast. How small is the exponent of "
+            "your last pair?",
+            "The exponent of pair i is −2i/d: it runs nearly to −1.",
         ),
     ),
     (

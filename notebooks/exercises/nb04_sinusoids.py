@@ -110,6 +110,13 @@ SINUSOIDS = Exercise(
             "2i / m is a fraction between 0 and 1.",
         ),
         Mistake(
+            "all pairs but the first have the lowest frequency",
+            lambda length, width: _table(length, _hands(width).clamp(max=1)),
+            "All pairs but the first turn alike, by 1/10,000 per position. If you "
+            "divide with //: what is −2 // 6 in Python?",
+            "2i / m is a fraction between 0 and 1. Which sign of division keeps it?",
+        ),
+        Mistake(
             "a logarithm to base 10 under exp",
             lambda length, width: _table(
                 length, 2 * _hands(width) / width / math.log(10)
@@ -193,6 +200,12 @@ HAND = Exercise(
             "degrees",
             lambda: math.degrees(hand_angle(30, 4, 16)),
             "The right angle in another unit.",
+            "A whole turn is 2π radians.",
+        ),
+        Mistake(
+            "degrees, to two decimals",
+            lambda: round(math.degrees(hand_angle(30, 4, 16)), 2),
+            "Your number is the right angle in degrees. Which unit is asked for?",
             "A whole turn is 2π radians.",
         ),
         Mistake(

@@ -98,7 +98,7 @@ def _verdict(prepare):
 SILENT = Exercise(
     "blocks.silent",
     "Gives True if x comes out of a block untouched, in training mode, once both "
-    "branches are silent. Nothing else shows that dropout stands on the road.",
+    "branches are silent. No error shows that dropout stands on the road.",
     ("block", "x"),
     road_is_free,
     _suspects,

@@ -80,14 +80,14 @@ STACK = Exercise(
         Mistake(
             "all read the embedding, then a sum",
             _sum,
-            "Every block has a say, but they stand side by side: nobody builds on "
-            "anybody.",
+            "Every block has a say, but they stand side by side: none builds on "
+            "another.",
             "One after the other: the depth of a stack is the number of *steps*.",
         ),
         Mistake(
             "the final norm is forgotten",
             lambda x, blocks, norm: stack(x, blocks, nn.Identity()),
-            "Well stacked. But nobody has ever normed the road of pre-norm blocks.",
+            "Well stacked. But the road of pre-norm blocks was never normed.",
             "One argument is unused.",
         ),
         Mistake(

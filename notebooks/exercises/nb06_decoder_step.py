@@ -183,8 +183,8 @@ def gate_that_keeps() -> float:
 GATE = Exercise(
     "recurrent.gate",
     "Wants a number, to four decimals: the constant gate z that leaves half of the "
-    "gradient after 100 steps, along the direct path. It tells how shut a gate must "
-    "be for a long memory.",
+    "gradient after 100 steps, along the direct path. It tells how near 1 a gate "
+    "must stay for a long memory.",
     (),
     gate_that_keeps,
     lambda generator: [()],

@@ -50,6 +50,15 @@ def _causal_too(mask, t):
     return mask & torch.ones(t, mask.shape[-1], dtype=torch.bool).tril()
 
 
+def _zeroed_memory(x, memory, w_q, w_k, w_v, mask):
+    memory = memory * mask.mT
+    return attend(x @ w_q, memory @ w_k, memory @ w_v)
+
+
+def _scaled_twice(x, memory, w_q, w_k, w_v, mask):
+    return cross_attention(x, memory, w_q / w_q.shape[-1] ** 0.5, w_k, w_v, mask)
+
+
 CROSS = Exercise(
     "translation.cross_attention",
     "Gives the context “b t d” of one head, from x “b t m”, a memory “b s m”, matrices "
@@ -134,6 +143,20 @@ CROSS = Exercise(
             "All three matrices are used, and two of them in the wrong place.",
             "`attend` takes queries, keys, values, in this order.",
         ),
+        Mistake(
+            "hidden places are set to 0 in the memory",
+            _zeroed_memory,
+            "A hidden place has a key of zeros in your version, so its score is 0. "
+            "Does softmax give a score of 0 no weight?",
+            "`attend` takes the mask as its fourth argument and hides scores by it.",
+        ),
+        Mistake(
+            "scaled twice",
+            _scaled_twice,
+            "Your scores are divided by the root of d twice. What does `attend` do "
+            "with the product of queries and keys?",
+            "Hand the three products to `attend` as they are.",
+        ),
     ),
     "Three products and one call of `attend`. For each of the three: of what?",
     trains=True,
@@ -202,6 +225,11 @@ def _diluted(scores, target, pad_id):
     return (each * real).mean()
 
 
+def _start_counted(scores, target, pad_id):
+    each, real = _each(scores, target, pad_id)
+    return each[real].sum() / (target != pad_id).sum()
+
+
 def _added_up(scores, target, pad_id):
     each, real = _each(scores, target, pad_id)
     return each[real].sum()
@@ -265,6 +293,20 @@ LOSS = Exercise(
             "to predict one padding token, behind its end.",
             "The loss compares with the labels. In which of the two tensors should "
             "you look for padding?",
+        ),
+        Mistake(
+            "the start token is counted",
+            _start_counted,
+            "You divide the sum by all real tokens of the target. Is the start token "
+            "ever predicted?",
+            "Count the labels that you have added up, row by row.",
+        ),
+        Mistake(
+            "softmax twice",
+            lambda s, t, pad: loss(s.softmax(dim=-1), t, pad),
+            "You turn the scores into probabilities, and cross-entropy does it again. "
+            "How far apart can two of its inputs then be?",
+            "F.cross_entropy takes scores as they come from the model.",
         ),
     ),
     "Three steps: shift, cross-entropy in each place, a mean over what is real.",

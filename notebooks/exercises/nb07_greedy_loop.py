@@ -130,6 +130,17 @@ def _start_ends_it(model, begin, end_id, pad_id, limit):
     return ids
 
 
+def _asks_too_early(model, begin, end_id, pad_id, limit):
+    ids, ended = begin, torch.zeros(len(begin), dtype=torch.bool)
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1).masked_fill(ended, pad_id)
+        ids = torch.cat([ids, best[:, None]], dim=1)
+        if ended.all():
+            break
+        ended = ended | (best == end_id)
+    return ids
+
+
 def _as_it_comes(best, ended, end_id, pad_id):
     return best
 
@@ -180,6 +191,13 @@ GREEDY = Exercise(
             "The words are right, but when all rows have ended you add columns that "
             "hold nothing but padding.",
             "Each of those columns costs a call of the model. When may the loop stop?",
+        ),
+        Mistake(
+            "one column of padding too many",
+            _asks_too_early,
+            "When the last row has ended, your loop adds one more column of padding. "
+            "Does your bool know of the new end tokens when you ask it?",
+            "Bring the bool up to date first. Then ask whether all rows have ended.",
         ),
         Mistake(
             "ended for one step only",

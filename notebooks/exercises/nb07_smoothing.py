@@ -22,6 +22,11 @@ def _spread(right, vocab_size, at_right, elsewhere):
     return target
 
 
+def _normalized(right, vocab_size, epsilon):
+    target = _spread(right, vocab_size, 1.0, epsilon / vocab_size)
+    return target / target.sum()
+
+
 SMOOTHED = Exercise(
     "translation.smoothed",
     "Gives the smoothed target, a vector “v”, from the id of the right token, "
@@ -73,6 +78,14 @@ SMOOTHED = Exercise(
             "With a small epsilon your target is nearly even. Which of the two parts "
             "is the large one?",
             "Epsilon is the part that is shared out; the right token keeps the rest.",
+        ),
+        Mistake(
+            "divided by the sum at the end",
+            _normalized,
+            "It adds up to 1 because you divide by the sum, and that makes each crumb "
+            "too small. From which token should epsilon be taken instead?",
+            "The formula adds up to 1 by itself: a share of 1 − epsilon and one of "
+            "epsilon.",
         ),
     ),
     "Fill a vector with the crumb. Then think about one entry.",

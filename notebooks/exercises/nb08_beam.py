@@ -32,7 +32,11 @@ def _beam_cases(generator):
         log_probs[-1] = torch.linspace(0, 9, size, dtype=dtype).log_softmax(dim=-1)
         return totals, log_probs
 
-    return [one(3, 7), one(4, 5), one(2, 9)]
+    totals, log_probs = one(3, 7)
+    log_probs[-1, :] = 0  # two likely words behind the worst beginning
+    log_probs[-1, [1, 4]] = torch.tensor([4.0, 3.9]).to(log_probs)
+    log_probs[-1] = log_probs[-1].log_softmax(dim=-1)
+    return [one(3, 7), one(4, 5), one(2, 9), (totals, log_probs)]
 
 
 def _step(combine, keep=lambda total, picks, log_probs: total.flatten()[picks]):
@@ -58,6 +62,12 @@ def _totals_after_the_choice(totals, log_probs):
     best, picks = log_probs.flatten().topk(width)
     parents = picks // size
     return parents, picks % size, totals[parents] + best
+
+
+def _sorted_after_the_choice(totals, log_probs):
+    parents, tokens, added = _totals_after_the_choice(totals, log_probs)
+    best, order = added.sort(descending=True)
+    return parents[order], tokens[order], best
 
 
 def _divided_by_the_width(totals, log_probs):
@@ -107,6 +117,13 @@ BEAM = Exercise(
             "The totals are right for what you chose, but you chose by the last word "
             "alone.",
             "Add the totals before topk: a good word behind a bad beginning may lose.",
+        ),
+        Mistake(
+            "the totals come in after the choice, for sorting only",
+            _sorted_after_the_choice,
+            "You choose by the last word alone, and sort by the totals afterwards. Can "
+            "a likely word behind a bad beginning push out a better text?",
+            "Which numbers should `topk` compare?",
         ),
         Mistake(
             "log-probabilities are multiplied",
@@ -242,6 +259,20 @@ CHOICE = Exercise(
             _choice_by(lambda total, n, p: total / ((5 + n) ** p / 6)),
             "Right for penalty 1. Else your power is taken of 5 + length alone.",
             "Which of the divisions comes first: the one by 6 or the power?",
+        ),
+        Mistake(
+            "only the 6 is raised to the power",
+            _choice_by(lambda total, n, p: total / ((5 + n) / 6**p)),
+            "Your penalty changes the 6 alone, not the length. What does Python "
+            "compute first in a / b ** c?",
+            "A power goes before a division. Which brackets are missing?",
+        ),
+        Mistake(
+            "5 + length / 6",
+            _choice_by(lambda total, n, p: total / (5 + n / 6) ** p),
+            "Your divisor begins near 5, and that of the rule at 1. What does Python "
+            "compute first in 5 + n / 6?",
+            "The sum of 5 and the length is divided by 6. Which brackets are missing?",
         ),
     ),
     "One value for each text, then the largest. `length_rule` of the package is the "

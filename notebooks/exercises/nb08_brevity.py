@@ -23,6 +23,7 @@ BREVITY = Exercise(
         ([4, 9, 3], [6, 8, 7]),
         ([8, 7], [5, 9]),
         ([12, 3, 5], [10, 9, 4]),
+        ([2, 3], [6, 5]),  # less than half of the references
     ],
     (
         Mistake(
@@ -69,6 +70,20 @@ BREVITY = Exercise(
             lambda c, r: brevity(c[:1], r[:1]),
             "You looked at a single sentence of several.",
             "BLEU belongs to a whole corpus.",
+        ),
+        Mistake(
+            "each output is cut to its reference",
+            lambda c, r: brevity(list(map(min, c, r)), r),
+            "You count an output only up to the length of its reference. Can a long "
+            "output then make up for a short one?",
+            "Add up the lengths as they are. Then compare the two sums.",
+        ),
+        Mistake(
+            "a whole-number division",
+            lambda c, r: min(1.0, math.exp(1 - sum(r) // sum(c))),
+            "Outputs that are a little too short go free in your version. What does "
+            "Python give for 21 // 16?",
+            "Which sign of division keeps the fraction?",
         ),
     ),
     "Two sums, one division, one exponential, one min.",

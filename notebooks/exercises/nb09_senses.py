@@ -6,6 +6,7 @@ Knows the shared classifier. Knows nothing of how an answer is run or shown.
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from torch.nn import functional as F
 
 from course_utils.exercises.drawing import normal
 from course_utils.exercises.exercise import Exercise, Mistake
@@ -18,6 +19,11 @@ def pick(
 ) -> Float[Tensor, "b m"]:
     """The vector of each row at that row's own position."""
     return vectors[torch.arange(len(vectors)), positions]
+
+
+def _largest_of_the_masked(vectors, positions):
+    chosen = F.one_hot(positions, vectors.shape[1])[:, :, None]
+    return (vectors * chosen).amax(dim=1)
 
 
 def _places(generator):
@@ -80,6 +86,13 @@ PICK = Exercise(
             ],
             "The right place, but only its first column came along.",
             "`gather` gives the shape of its index. How wide must the index be?",
+        ),
+        Mistake(
+            "the largest of a number and zeros",
+            _largest_of_the_masked,
+            "You set all other places to 0 and take the largest number. What happens "
+            "to a number below 0?",
+            "Which function keeps a number that stands among zeros, whatever its sign?",
         ),
     ),
     "Take one row by hand: vectors[0, positions[0]]. For all rows, give two lists of "
@@ -307,8 +320,8 @@ def causal_share() -> float:
 
 CAUSAL = Exercise(
     "senses.causal_share",
-    "Wants a number from 0 to 1: how often a causal model is right where the clue "
-    "stands on the right of the word and both senses are equally frequent.",
+    "Wants a number from 0 to 1 (within 0.05): how often a causal model is right where "
+    "the clue stands on the right of the word and both senses are equally frequent.",
     (),
     causal_share,
     lambda generator: [()],
@@ -344,9 +357,17 @@ CAUSAL = Exercise(
             "Clue on the left, on the right, or none are kinds of sentences, not "
             "senses.",
         ),
+        Mistake(
+            "a percentage",
+            lambda: 50,
+            "You give a number of sentences in a hundred. Which share of all sentences "
+            "is that?",
+            "A share lies between 0 and 1.",
+        ),
     ),
     "List what the model has read up to the word. Which of it tells the senses apart?",
     predicts=True,
+    tolerance=0.05,
 )
 
 

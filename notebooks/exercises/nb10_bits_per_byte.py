@@ -102,6 +102,12 @@ def _mean(values):
     return sum(values) / len(values)
 
 
+def _weighed_by_tokens(nats, counts, texts):
+    triples = zip(nats, counts, texts, strict=True)
+    parts = [n * bits_of_all([loss], [n], [text]) for loss, n, text in triples]
+    return sum(parts) / sum(counts)
+
+
 BITS = Exercise(
     "tokens.bits_per_byte",
     "Gives the bits per byte of some texts together, from the mean loss of each in "
@@ -150,6 +156,13 @@ BITS = Exercise(
             ),
             "Each text has the same say, however short it is.",
             "First add up all nats and all bytes. Divide once, at the end.",
+        ),
+        Mistake(
+            "the texts' own values, weighed by their tokens",
+            _weighed_by_tokens,
+            "You weigh each text by its number of tokens. A value *per byte* is a mean "
+            "over what?",
+            "First add up the nats of all texts, then their bytes. Divide once.",
         ),
         Mistake(
             "the mean of the losses",

@@ -191,12 +191,19 @@ def _reaching(word, pair, new):
     return result
 
 
+def _in_a_text(word, pair, new):
+    """Replaces the digits of the pair, also where they are part of other ids."""
+    text = " ".join(map(str, word)).replace("{} {}".format(*pair), str(new))
+    return [int(part) for part in text.split()]
+
+
 def _lines(generator):
     a, b, c = _drawn(generator, [4, 37, 90])
     words = (a, b, a, c, b, a, b), (b, a, b, a), (c, b, a, a, b)
     cases = [(word, (a, b), 260) for word in words]
     cases += [((a,) * length, (a, a), 261) for length in (3, 4, 5)]
-    return [*cases, ((c,), (a, b), 260)]
+    digits = (11, 2, 1, 2, 1, 21), (1, 2), 300  # as a text it holds “1 2” three times
+    return [*cases, ((c,), (a, b), 260), digits]
 
 
 MERGE = Exercise(
@@ -250,6 +257,13 @@ MERGE = Exercise(
             lambda word, pair, new: list(word),
             "The word comes back as it was. Does your comparison ever say yes?",
             "A list never equals a tuple: [1, 2] == (1, 2) is False.",
+        ),
+        Mistake(
+            "digits are compared, not ids",
+            _in_a_text,
+            "You join the ids to a text and replace in it. “11 2” holds “1 2” as well. "
+            "Is 1 an id of that word?",
+            "Compare numbers with numbers, place by place.",
         ),
     ),
     "Walk along with a place that you move yourself: by how much after a hit, and by "

@@ -51,7 +51,7 @@ NEXT = Exercise(
             "nothing is shifted",
             _loss,
             "The colleague's wonder: the label is the token that was just read.",
-            "Which logits have no label? Which id is nobody's label?",
+            "Which logits have no label? Which id is no position's label?",
         ),
         Mistake(
             "shifted the wrong way",

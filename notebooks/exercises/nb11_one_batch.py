@@ -74,6 +74,15 @@ def _uphill(model, inputs, labels, steps, rate):
     return _ends(losses)
 
 
+def _row_by_row(model, inputs, labels, steps, rate):
+    before, _ = one_batch(model, inputs, labels, 1, 0.0)
+    for _ in range(steps):
+        for row, wanted in zip(inputs, labels, strict=True):
+            one_batch(model, row[None], wanted[None], 1, rate)
+    after, _ = one_batch(model, inputs, labels, 1, 0.0)
+    return before, after
+
+
 def _young(generator):
     """Two small models, each with a batch of its own."""
     cases = []
@@ -163,6 +172,13 @@ ONE_BATCH = Exercise(
             "Adam gives each weight a step size of its own. Plain gradient descent "
             "was asked for.",
             "torch.optim.SGD has the plain rule.",
+        ),
+        Mistake(
+            "a step for each row",
+            _row_by_row,
+            "Your model makes a step after each row, so it takes several times as many "
+            "steps. How many does a whole batch make?",
+            "One loss over all rows, one call of backward, one step.",
         ),
     ),
     "torch.optim.SGD with the model's parameters and the rate. In each of the steps: "

@@ -88,6 +88,10 @@ def _scaled(queries, keys, values, mask, scale):
     return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ values
 
 
+def _project(context, weight):
+    return context @ weight.T
+
+
 def _attention(
     turned=("queries", "keys"),
     turn=rotate,
@@ -95,7 +99,7 @@ def _attention(
     causal=True,
     scale=lambda d, m: d**-0.5,
     joined="b h t d -> b t (h d)",
-    projected=True,
+    project=_project,
 ):
     """The forward pass, with some of its steps replaced."""
 
@@ -117,7 +121,7 @@ def _attention(
             context = context.reshape(x.shape)
         else:
             context = rearrange(context, joined)
-        return context @ to_output.T if projected else context
+        return project(context, to_output)
 
     return answer
 
@@ -196,9 +200,16 @@ ATTEND = Exercise(
         ),
         Mistake(
             "no output projection",
-            _attention(projected=False),
+            _attention(project=lambda context, weight: context),
             "The context is right, and to_output is unused.",
             "One matrix is left. `F.linear(y, weight)` computes y @ weight.T.",
+        ),
+        Mistake(
+            "the output matrix is not transposed",
+            _attention(project=torch.matmul),
+            "Your last product runs because to_output is square. In which order does "
+            "nn.Linear hold the axes of its weight?",
+            "nn.Linear holds “out in”. What did you do with the other three matrices?",
         ),
     ),
     (

@@ -90,6 +90,22 @@ RMS = Exercise(
             "Add eps while the squares are still squares.",
         ),
         Mistake(
+            "eps added to the sum",
+            lambda x, scale, eps: (
+                scale * x / ((x.square().sum(-1, True) + eps) / x.shape[-1]).sqrt()
+            ),
+            "You add eps to the sum of the squares, and then divide by the width. How "
+            "much of eps is left?",
+            "First the mean of the squares, then eps.",
+        ),
+        Mistake(
+            "stretched by 1 + scale",
+            lambda x, scale, eps: rms_norm(x, 1 + scale, eps),
+            "With a scale of ones your result is twice too large. Does this model keep "
+            "its scale minus 1, as some do?",
+            "The scale is multiplied as it is.",
+        ),
+        Mistake(
             "eps forgotten",
             lambda x, scale, eps: scale * x / _square(x).sqrt(),
             "Only small positions are off. One argument is unused.",

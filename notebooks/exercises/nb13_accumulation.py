@@ -116,6 +116,26 @@ def _mean_of_means_told(model, optimizer, batches):
     return losses
 
 
+def _mean_told_of_sums(model, optimizer, batches):
+    """Told is the mean over the labels; the gradient is that of the sum."""
+    losses = []
+    for parts in batches:
+        optimizer.zero_grad()
+        whole = 0.0
+        for inputs, labels in parts:
+            logits = model(inputs).flatten(0, 1)
+            added = F.cross_entropy(logits, labels.flatten(), reduction="sum")
+            added.backward()
+            whole += _right(added, labels, parts).item()
+        optimizer.step()
+        losses.append(whole)
+    return losses
+
+
+def _places(parts):
+    return sum(labels.numel() for _, labels in parts)
+
+
 def _counted(labels):
     return (labels != IGNORED).sum()
 
@@ -126,9 +146,9 @@ def _right(added, labels, parts):
 
 ACCUMULATE = Exercise(
     "training.accumulate",
-    "Gives the loss of each batch, before its one step. A batch is a list of parts "
-    "(inputs, labels), both “b t”, and each part must go through the model alone. The "
-    "step must be that of the whole batch.",
+    "Gives the loss of each batch, before its one step, as plain floats. A batch is a "
+    "list of parts (inputs, labels), both “b t”, and each part must go through the "
+    "model alone. The step must be that of the whole batch.",
     ("model", "optimizer", "batches"),
     accumulated,
     _in_parts,
@@ -155,14 +175,28 @@ ACCUMULATE = Exercise(
         ),
         Mistake(
             "padding is counted",
+            _loop(lambda added, labels, parts: added / _places(parts)),
+            "You divide by the number of places. Does a place with the label −100 add "
+            "anything to the loss?",
+            "Count the labels that are not −100, over all parts.",
+        ),
+        Mistake(
+            "parts are weighed by their places",
             _loop(
                 lambda added, labels, parts: (
-                    added / sum(some.numel() for _, some in parts)
+                    added / _counted(labels) * labels.numel() / _places(parts)
                 )
             ),
-            "You divide by the number of places. Labels of −100 were predicted by "
-            "nobody.",
-            "Count the labels that are not −100, over all parts.",
+            "You weigh each part by its places, so one that is half padding counts as "
+            "much as a full one. Over what is the loss of a part a mean?",
+            "Weigh each mean by the number of labels that it is a mean of.",
+        ),
+        Mistake(
+            "only the reported loss is divided",
+            _mean_told_of_sums,
+            "You report a mean, but your gradients are those of a sum, so the step is "
+            "many times too long. When do you divide?",
+            "backward has to see the number that you report, part by part.",
         ),
         Mistake(
             "only the last part is left",
@@ -207,6 +241,7 @@ ACCUMULATE = Exercise(
     "Count the labels of the whole batch first. The inner loop only collects "
     "gradients; what belongs once to a batch stands outside of it.",
     shared=whole_batches_of_the_course,
+    plain=True,
 )
 
 

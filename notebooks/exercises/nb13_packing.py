@@ -88,6 +88,11 @@ def _rolled(rows, length, eos_id):
     return inputs, inputs.roll(-1, dims=1)
 
 
+def _rolled_as_a_whole(rows, length, eos_id):
+    inputs, _ = blocks(rows, length, eos_id)
+    return inputs, inputs.flatten().roll(-1).view(inputs.shape)
+
+
 def _one_too_many(rows, length, eos_id):
     stream = _stream(rows, eos_id)
     return _windows(torch.cat([stream, torch.tensor([eos_id])]), length)
@@ -145,6 +150,13 @@ PACK = Exercise(
             "Shift the whole stream by one, and cut afterwards.",
         ),
         Mistake(
+            "the inputs are rolled as a whole",
+            _rolled_as_a_whole,
+            "`roll` goes in a circle: your very last label is the very first token. "
+            "Which token follows the last input in the stream?",
+            "Take the labels from the stream, one token later, not from the inputs.",
+        ),
+        Mistake(
             "a label behind the end of the stream",
             _one_too_many,
             "Behind the last end nothing follows, so it has no label. You made one up.",
@@ -154,7 +166,7 @@ PACK = Exercise(
             "a label is lost at each border",
             _apart,
             "Each window is cut off for itself, then shifted: the first token of the "
-            "next one is nobody's label.",
+            "next one is no token's label.",
             "Shift the whole stream first. Then cut both.",
         ),
         Mistake(

@@ -191,6 +191,20 @@ def _no_end_asked(train_rows, held_rows, special, alpha):
     return _mean([p for triple, p in held if triple[2] != special.eos_id])
 
 
+def _seen_words_only(train_rows, held_rows, special, alpha):
+    """As if the vocabulary held only what stands in train_rows."""
+    words = {token for _, _, token in _triples(train_rows, special)}
+    return _mean(
+        _chances(
+            train_rows,
+            held_rows,
+            special,
+            alpha,
+            lambda times, total: times + alpha * len(words),
+        )
+    )
+
+
 def _one_text(rows, special):
     """All rows behind each other, with an end between two."""
     return [token for row in rows for token in [*row, special.eos_id]][:-1]
@@ -231,6 +245,13 @@ TRIGRAM = Exercise(
             ),
             "Add up your chances over the whole vocabulary: far more than 1.",
             "Above, alpha goes to one cell. Over how many cells runs the sum below?",
+        ),
+        Mistake(
+            "alpha only for the words of train_rows",
+            _seen_words_only,
+            "You add alpha once for each different token of train_rows. May a token "
+            "come that never stood there?",
+            "The tokenizer knows how many tokens there are.",
         ),
         Mistake(
             "divided by everything",

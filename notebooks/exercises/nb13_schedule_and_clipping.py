@@ -156,6 +156,11 @@ def _lengths(gradients):
     return torch.stack([g.norm() for g in gradients])
 
 
+def _by_directions(gradients, most):
+    length = _lengths(gradients).norm()
+    return [g / length * length.clamp(max=most) for g in gradients]
+
+
 CLIP = Exercise(
     "training.clip",
     "Gives a list of new gradients for a list of tensors: all scaled down together if "
@@ -204,6 +209,13 @@ CLIP = Exercise(
             _scaled(lambda gradients: sum(g.square().sum() for g in gradients)),
             "That is the *square* of the length.",
             "One more function between the sum and the comparison.",
+        ),
+        Mistake(
+            "0 divided by 0",
+            _by_directions,
+            "You divide each gradient by the common length. What do you get if all "
+            "gradients are 0?",
+            "Compute the factor first and hold it at 1. Then multiply once.",
         ),
     ),
     "First one number: the length of all gradients as one long vector. Then a factor.",

@@ -105,8 +105,9 @@ def _added(model, optimizer, batches):
 
 STEP = Exercise(
     "training.step",
-    "Gives the list of losses for batches of (inputs, labels), both “b t”: each the "
-    "mean loss before its step, then the step. These lines are all of training.",
+    "Gives the losses, a list of plain floats, for batches of (inputs, labels), both "
+    "“b t”: each the mean loss before its step, then the step. These lines are all of "
+    "training.",
     ("model", "optimizer", "batches"),
     steps,
     _young,
@@ -153,6 +154,7 @@ STEP = Exercise(
         ),
     ),
     "The loop above without clipping and without a schedule: loss, gradients, step.",
+    plain=True,
 )
 
 

@@ -208,14 +208,14 @@ CACHE = Exercise(
         Mistake(
             "the new one is kept in front",
             _both_in_front,
-            "The context is right: nobody minds the order. But what you keep runs "
-            "backward.",
+            "The context is right: a sum does not mind the order. But what you keep "
+            "runs backward.",
             "The order of `cat` is the order of the text. Who came last?",
         ),
         Mistake(
             "the new token does not see itself",
             _not_itself,
-            "You ask the old positions only. The first token would have nobody.",
+            "You ask the old positions only. The first token would have none.",
             "Append first, attend then.",
         ),
         Mistake(

@@ -130,6 +130,18 @@ def _wakes_up(step, ids, most, stop_id, pad_id):
     return ids
 
 
+def _remembered_for_one_step(step, ids, most, stop_id, pad_id):
+    """Which rows have ended is asked of the newest tokens alone."""
+
+    def shown(new, going):
+        taken = new.masked_fill(~going, pad_id)
+        return taken, taken != stop_id
+
+    return _rows(
+        step, ids, most, _everybody(ids), lambda new, going: not going.any(), shown
+    )
+
+
 def _stop_is_padded(step, ids, most, stop_id, pad_id):
     def shown(new, going):
         going = going & (new != stop_id)
@@ -215,6 +227,13 @@ ROWS = Exercise(
             _wakes_up,
             "A row takes one pad_id behind its stop_id, and then it writes on.",
             "Once ended, a row stays so: look at more than its last token.",
+        ),
+        Mistake(
+            "an end is remembered for one step",
+            _remembered_for_one_step,
+            "Your truth values are made anew in each step, so an ended row takes one "
+            "pad_id and writes on. What has to be kept from the step before?",
+            "Join what you knew with what is new. An ended row never goes on.",
         ),
         Mistake(
             "the stop id becomes padding",
@@ -308,7 +327,7 @@ def _masked(given, shift):
 
 
 def _hidden_by_infinity(q, k, v, old_k, old_v):
-    """Nobody sees itself; who sees nobody gets 0 / 0."""
+    """No token sees itself; one that sees none gets 0 / 0."""
     k, v = torch.cat([old_k, k], -2), torch.cat([old_v, v], -2)
     scores = q @ k.mT / q.shape[-1] ** 0.5
     hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(old_k.shape[-2])
@@ -360,7 +379,7 @@ PREFILL = Exercise(
         Mistake(
             "one key too few, and nan where none is left",
             _hidden_by_infinity,
-            "No new token sees itself, and with nothing kept the first sees nobody.",
+            "No new token sees itself, and with nothing kept the first sees none.",
             "What is the position of the first new token, counted from 0?",
         ),
         Mistake(

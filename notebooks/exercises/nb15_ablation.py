@@ -58,6 +58,11 @@ def _by_average(context, to_output, head):
     return to_output(_merge(_zeroed(context, slice(None), head, value=mean)))
 
 
+def _by_average_of_a_text(context, to_output, head):
+    mean = context[:, head].mean(dim=1, keepdim=True)
+    return to_output(_merge(_zeroed(context, slice(None), head, value=mean)))
+
+
 def _in_the_stream(context, to_output, head):
     out = to_output(_merge(context)).clone()
     width = context.shape[-1]
@@ -123,6 +128,13 @@ ABLATE = Exercise(
             "its average, not zero",
             _by_average,
             "Gentle, and a fair choice, but the head still says something.",
+            "Zero is asked for here. The mean has its turn later in this section.",
+        ),
+        Mistake(
+            "its average over the queries, not zero",
+            _by_average_of_a_text,
+            "In each text you put the mean over its queries in the head's place. Does "
+            "the head then add nothing?",
             "Zero is asked for here. The mean has its turn later in this section.",
         ),
         Mistake(

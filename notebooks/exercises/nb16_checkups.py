@@ -153,7 +153,7 @@ DEAD = Exercise(
 )
 
 
-Batches = Callable[[int], Tensor]
+Batches = Callable[[int], tuple[Tensor, Tensor]]
 
 
 def cannot_memorize(losses_of: Callable[[Batches], list], batches: Batches) -> bool:
@@ -167,7 +167,8 @@ def _learns(rate, forgets=False, easy=False):
     def losses_of(batches):
         seen, losses = Counter(), []
         for step in range(30):
-            batch = "any" if easy else str(batches(step).tolist())
+            inputs, labels = batches(step)
+            batch = "any" if easy else str([inputs.tolist(), labels.tolist()])
             losses.append(2.6 * rate ** seen[batch])
             seen[batch] += 1
         return losses[:25] + losses[:5] if forgets else losses
@@ -176,10 +177,10 @@ def _learns(rate, forgets=False, easy=False):
 
 
 def _trainings(generator):
-    data = torch.randint(100, (30, 2, 5), generator=generator)
+    data = torch.randint(100, (30, 2, 6), generator=generator)
 
     def batches(step):
-        return data[step]
+        return data[step, :, :-1], data[step, :, 1:]
 
     kinds = _learns(0.7), _learns(0.9), _learns(0.99)
     kinds += _learns(0.8, forgets=True), _learns(0.7, easy=True)
@@ -208,7 +209,7 @@ MEMORY = Exercise(
         Mistake(
             "the first loss decides",
             lambda losses_of, batches: _last(losses_of, batches)[0] > 0.3,
-            "Before the first step nobody has learned anything.",
+            "Before the first step no model has learned anything.",
             "At which end of the list is the model that has seen the batch often?",
         ),
         Mistake(

@@ -96,7 +96,7 @@ def decoders(generator: Generator) -> list[tuple]:
 
 
 def readers(generator: Generator) -> list[tuple]:
-    """(reader, ids): five that do not know the order, two that do."""
+    """(reader, ids): five that do not know the order, three that do."""
     table, weights = _table(generator), torch.arange(1.0, 8)
     weights = weights.to(table.dtype)[:, None]
     pairs = (weights / 2).ceil()  # 1, 1, 2, 2, …: neighbors that weigh the same
@@ -113,6 +113,9 @@ def readers(generator: Generator) -> list[tuple]:
     def positions_in_pairs(ids):
         return bag(ids) + (pairs * table[ids]).sum(1, keepdim=True)
 
+    def positions_but_for_one_number(ids):
+        return torch.cat([bag(ids)[..., :1], positions(ids)[..., 1:]], dim=-1)
+
     def causal_bag(ids):
         return table[ids] + _past(table[ids])
 
@@ -126,7 +129,7 @@ def readers(generator: Generator) -> list[tuple]:
     ids = _distinct(generator, 3, 7)
     models = _shown(bag, one_vector_for_all, causal_bag, last_word_only)
     models += _shown(rounds_by_order)
-    models += _shown(positions, positions_in_pairs)
+    models += _shown(positions, positions_in_pairs, positions_but_for_one_number)
     return [(model, ids) for model in models]
 
 
@@ -322,6 +325,11 @@ def _reversed(ids):
     return torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
 
 
+def _one_stays(outputs, ids):
+    gaps = (outputs(ids) - outputs(_reversed(ids)))[:, -1].abs()
+    return bool((gaps <= 1e-5).any())
+
+
 def _swapped(ids):
     return torch.cat([ids[:, [1, 0]], ids[:, 2:]], dim=1)
 
@@ -364,6 +372,13 @@ ORDER = Exercise(
             ),
             "A model that takes two neighbors for one place is called blind. Is it?",
             "Move more words: all before the last.",
+        ),
+        Mistake(
+            "one number that stays is enough",
+            _one_stays,
+            "A model that reads the order is called blind because one number of its "
+            "vector never changes. How many of them must stay?",
+            "Look at the largest difference: any or all?",
         ),
         Mistake(
             "compared bit for bit",

@@ -32,6 +32,10 @@ def _in_bits(logits, labels):
     return _right(logits, labels) / math.log(2)
 
 
+def _in_digits(logits, labels):
+    return _right(logits, labels) / math.log(10)
+
+
 def _summed(logits, labels):
     return F.cross_entropy(logits.mT, labels, reduction="sum")
 
@@ -46,7 +50,7 @@ def _next_but_one(logits, labels):
 
 def _losses(generator):
     labels = torch.stack([torch.randperm(VOCAB, generator=generator)[:5]] * 2)
-    losses = _right, _twice, _in_bits, _summed, _smoothed, _next_but_one
+    losses = _right, _twice, _in_bits, _in_digits, _summed, _smoothed, _next_but_one
     cases = [(loss, labels, VOCAB) for loss in losses]
     return [*cases, (_right, labels[:1, :2], VOCAB)]
 
@@ -99,6 +103,13 @@ KNOWN = Exercise(
             ),
             "You ask for two wrong numbers. One wrong number is a sick loss.",
             "Which word joins the two conditions: and, or?",
+        ),
+        Mistake(
+            "a loss that is too small passes",
+            _judged(lambda zeros, sure, v: zeros - math.log(v) > 1e-3 or sure > 1e-3),
+            "You ring when a loss is too large. What of a loss in decimal digits, "
+            "which is smaller than ln V?",
+            "A miss is a miss in both directions: compare the size of the difference.",
         ),
         Mistake(
             "every loss is called sick",
@@ -182,6 +193,13 @@ def _counted(part, steps_of=range):
     return count
 
 
+def _missing_in_one(batches, steps, vocab_size):
+    missing = set()
+    for step in range(steps):
+        missing |= {*range(vocab_size)} - {*batches(step)[1].flatten().tolist()}
+    return sorted(missing)
+
+
 def _labels(batch):
     return batch[1]
 
@@ -224,6 +242,13 @@ COUNT = Exercise(
             _counted(_labels, lambda steps: range(max(1, steps - 1))),
             "An id that occurs in the last batch only is on your list.",
             "range(steps) ends with steps - 1 by itself.",
+        ),
+        Mistake(
+            "missing in one batch is enough",
+            _missing_in_one,
+            "You list an id as soon as one batch lacks it. In how many of the batches "
+            "must it be missing?",
+            "Collect the labels of all batches first. Ask once, at the end.",
         ),
         Mistake(
             "the labels that occur are listed",

@@ -47,6 +47,13 @@ def _wide(config):
     return config.num_layers * 2 * config.d_model * less * head_dim
 
 
+def _wider(config):
+    """What an upside-down ratio of the heads adds to keys and values."""
+    wrong = config.d_model * config.num_heads // config.num_kv_heads
+    right = config.d_model * config.num_kv_heads // config.num_heads
+    return config.num_layers * 2 * config.d_model * (wrong - right)
+
+
 PARAMETERS = Exercise(
     "scaling.parameters",
     "Gives the number of parameters of a LlamaLM from its config, for grouped heads "
@@ -60,6 +67,13 @@ PARAMETERS = Exercise(
             lambda c: parameters(c) + _wide(c),
             "With fewer heads for keys and values two of the four matrices get narrow.",
             "A head has d_model / num_heads columns. How many heads have the keys?",
+        ),
+        Mistake(
+            "fewer heads of keys make wider keys",
+            lambda c: parameters(c) + _wider(c),
+            "With fewer heads of keys your model has more parameters. Which way up is "
+            "your ratio of the two numbers of heads?",
+            "Keys are as wide as all of their heads together.",
         ),
         Mistake(
             "one column for each head of keys",

@@ -244,6 +244,16 @@ MEAN = Exercise(
             "A label of −100 does not count.",
         ),
         Mistake(
+            "padding counts, and no labels cost 0",
+            lambda losses, labels: _weighted(
+                losses.nan_to_num(0.0), [part.numel() for part in labels]
+            ),
+            "You weigh by all places, and a rank without labels counts as a loss of 0. "
+            "Over which labels does a rank take its mean?",
+            "A label of −100 does not count, and a rank of nothing but −100 does not "
+            "either.",
+        ),
+        Mistake(
             "weighed by the padding",
             lambda losses, labels: _weighted(
                 losses, [part.numel() - n + 1e-9 for part, n in _pairs(labels)]

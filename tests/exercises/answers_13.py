@@ -121,7 +121,7 @@ def steps_by_model(model, optimizer, batches):
         logits = model(inputs)
         loss = F.cross_entropy(logits.transpose(1, 2), labels)
         loss.backward()
-        losses.append(loss)
+        losses.append(loss.item())
         optimizer.step()
     return losses
 
@@ -197,8 +197,8 @@ def accumulated_by_dividing_gradients(model, optimizer, batches):
             flat = labels.flatten()
             loss = F.cross_entropy(model(inputs).flatten(0, 1), flat, reduction="sum")
             loss.backward()
-            total += loss.detach()
-            counted += (flat != -100).sum()
+            total += loss.item()
+            counted += (flat != -100).sum().item()
         for weight in model.parameters():
             weight.grad /= counted
         optimizer.step()

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections import Counter, OrderedDict, deque
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -345,3 +346,53 @@ def test_near_tolerates_a_distance_and_nothing_else():
     assert not near(WANTED + torch.nan, WANTED, 0.01)
     for other in (WANTED[:1], WANTED.long(), WANTED.to("meta"), WANTED.tolist(), None):
         assert not near(other, WANTED, 0.01)
+
+
+NEAR_A_HALF = (
+    *(0.5, 0.45, 0.55, 0.4501, 0.53, Fraction(11, 20)),
+    *(np.float64(0.45), np.float32(0.52), torch.tensor(0.47), torch.tensor([0.47])),
+)
+FAR_FROM_A_HALF = (
+    *(0.449, 0.551, 50, 1, 0, -0.5, math.nan, math.inf, 10**400, True, np.True_),
+    *(torch.tensor(0.44), torch.tensor(True), torch.tensor([0.5, 0.5]), [0.5], (0.5,)),
+    *("0.5", None),
+)
+
+
+def test_near_tolerates_a_distance_of_numbers_too():
+    for mine in NEAR_A_HALF:
+        assert near(mine, 0.5, 0.05), mine
+    for mine in FAR_FROM_A_HALF:
+        assert not near(mine, 0.5, 0.05), mine
+    assert not near(0.5 + 0j, 0.5, 0.05), "difference says that they are equal"
+    assert near(7, 6, 1.0) and near(6.5, 6, 1.0) and not near(8, 6, 1.0)
+    assert not near(10**400, 10**400, 1.0), "difference says that they are equal"
+
+
+@pytest.mark.parametrize("wanted", [True, np.True_, None, "0.5", [0.5], math.nan])
+def test_only_real_numbers_and_tensors_are_near(wanted):
+    for mine in (wanted, 0.5, 1):
+        assert not near(mine, wanted, 0.6)
+
+
+def test_a_prediction_may_lie_within_its_tolerance():
+    exercise = BANK["senses.causal_share"]
+    assert exercise.tolerance == 0.05 and "(within 0.05)" in exercise.statement
+    for mine in NEAR_A_HALF:
+        assert examine(exercise, mine).status == "right", mine
+    for mine in FAR_FROM_A_HALF:
+        assert examine(exercise, mine).status != "right", mine
+    assert examine(exercise, 50).mistake == "a percentage"
+    assert "It is less than 0.6." in examine(exercise, 0.6).text
+
+
+def test_losses_that_are_kept_as_tensors_are_told_so():
+    for name in ("training.step", "training.accumulate"):
+        exercise = BANK[name]
+
+        def as_tensors(*given, exercise=exercise):
+            return list(map(torch.tensor, exercise.reference(*given)))
+
+        report = examine(exercise, as_tensors)
+        assert report.status == "different" and "still a tensor" in report.text
+        assert "plain floats" in exercise.statement

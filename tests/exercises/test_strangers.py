@@ -23,6 +23,12 @@ were committed (99 %), 380 of them rightly named (85 %), 1 named beside the poin
 65 only described; 2 of their 136 right answers were refused. After the mending 450 are
 caught, and all of these rightly named; 1 right answer is refused still.
 
+`strangers_third_a.py`, `_b.py` and `_c.py` do so a third time, again by other authors.
+Of their 210 wrong answers 207 were caught when they were committed (98.6 %), 180 of
+them rightly named (86 %), 2 named beside the point, and 25 only described; 2 of their
+105 right answers were refused. After the mending all 210 are caught and rightly named,
+and all right ones pass.
+
 All figures after a mending flatter the banks: the mistakes of these very answers were
 added. How many of a new set would be named, only a new set can tell.
 """
@@ -39,8 +45,12 @@ from tests.exercises.strangers_first_b import ANSWERS as FIRST_B
 from tests.exercises.strangers_second_a import ANSWERS as SECOND_A
 from tests.exercises.strangers_second_b import ANSWERS as SECOND_B
 from tests.exercises.strangers_second_c import ANSWERS as SECOND_C
+from tests.exercises.strangers_third_a import ANSWERS as THIRD_A
+from tests.exercises.strangers_third_b import ANSWERS as THIRD_B
+from tests.exercises.strangers_third_c import ANSWERS as THIRD_C
 
 SECOND = [*SECOND_A, *SECOND_B, *SECOND_C]
+THIRD = [*THIRD_A, *THIRD_B, *THIRD_C]
 
 # What their exercises leave open, or what only other numbers than the bank's show.
 UNDECIDED = {
@@ -92,6 +102,7 @@ DECIDED = [
     *decided(FIRST_A, FIRST_A_UNDECIDED),
     *decided(FIRST_B, FIRST_B_UNDECIDED),
     *decided(SECOND, SECOND_UNDECIDED),
+    *THIRD,
 ]
 pytestmark = pytest.mark.usefixtures("in_float64")
 
@@ -149,3 +160,24 @@ def test_the_second_strangers_measure_counts_what_it_says(record_budget):
     assert counts["changed"] == 7 and counts["error"] == 1
     passing = counts["wrong", True]
     record_budget("second strangers' mistakes that pass, of 451", passing, 1)
+
+
+def test_the_third_strangers_measure_counts_what_it_says(record_budget):
+    counts = counts_of(THIRD)
+    assert counts["right", True] == 105 and counts["right", False] == 0
+    assert counts["mistake"] == 209 and counts["changed"] == 1
+    passing = counts["wrong", True]
+    record_budget("third strangers' mistakes that pass, of 210", passing, 0)
+
+
+NOT_BY_ITS_NEIGHBOR = {  # answers that once had the name of another mistake
+    "a_weights_largest_size": "the largest size is subtracted, not the maximum",
+    "beam_chosen_by_step": "the totals come in after the choice, for sorting only",
+}
+
+
+@pytest.mark.parametrize("name", NOT_BY_ITS_NEIGHBOR)
+def test_a_strangers_mistake_is_not_taken_for_its_neighbor(name):
+    (answer,) = (answer for answer in THIRD if name_of(answer) == name)
+    report = examine(BANK[answer["exercise"]], answer["answer"])
+    assert report.mistake == NOT_BY_ITS_NEIGHBOR[name]

@@ -129,6 +129,12 @@ def test_the_glossary_is_in_alphabetical_order():
     assert terms == sorted(terms)
     letters = re.findall(r"^## (.)$", PAGES["glossary"], re.MULTILINE)
     assert letters == sorted({term[0].upper() for term in terms})
+    for letter, under_it in re.findall(
+        r"^## (.)\n(.*?)(?=^## )", PAGES["glossary"], re.MULTILINE | re.DOTALL
+    ):
+        for term in re.findall(r"^\*\*\W*(.)", under_it, re.MULTILINE):
+            assert term.upper() == letter, under_it
+    assert "\n**" not in PAGES["glossary"].partition("## Other names")[2]
 
 
 @pytest.mark.parametrize("name", PATHS)

@@ -106,7 +106,25 @@ CLAIMS = {
             rf"'no cache': '{NUMBER} s', 'cache': '{NUMBER} s'",
             lambda slow, fast: slow > fast > 0,
             'used["no cache"] > used["cache"]',
-        )
+        ),
+        Claim(
+            "nats per token, ",
+            rf"^beam +{NUMBER} nats per token, {NUMBER} % repeated, "
+            rf"diversity {NUMBER}$",
+            lambda nats, repeated, diversity: (
+                nats < 2 and repeated < 10 and diversity < 1
+            ),
+            'mean["beam"] < mean["greedy"]',
+        ),
+        Claim(
+            "nats per token, ",
+            rf"^held out +{NUMBER} nats per token, {NUMBER} % repeated, "
+            rf"diversity {NUMBER}$",
+            lambda nats, repeated, diversity: (
+                nats < 5 and repeated < 10 and diversity < 1
+            ),
+            "max(repetition.values()) < 10",
+        ),
     ],
     "17": [
         Claim(
