@@ -126,7 +126,10 @@ def definitions(source):
 @pytest.fixture(scope="module")
 def clinic():
     """The cells of each case, and the names that the set-up cells leave behind."""
-    before, names, all_cells = torch.get_default_dtype(), {}, cells()
+    before = torch.get_default_dtype()
+    threads = torch.get_num_threads()
+    names = {}
+    all_cells = cells()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for source in all_cells[0][:4]:
@@ -134,6 +137,7 @@ def clinic():
         yield all_cells, names
     finally:
         torch.set_default_dtype(before)
+        torch.set_num_threads(threads)  # sums of floats depend on it
 
 
 def examine(clinic, case, old="", new=""):

@@ -924,7 +924,9 @@ def start_and_kill(folder, result, optimizer, seconds):
     script = Path(__file__).parents[1] / "support" / "kill_run.py"
     pause = "0.1" if seconds is None else "0"
     command = [sys.executable, str(script), str(folder), str(result), optimizer, pause]
-    process = subprocess.Popen(command)
+    # Bit-equal sums need as many threads as this process has.
+    threads = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    process = subprocess.Popen(command, env=threads)
     try:
         if seconds is None:  # as soon as a first checkpoint is complete
             while process.poll() is None and not list_checkpoints(folder):
