@@ -49,6 +49,19 @@ CLAIMS = {
             "score > 20 and copied < 10",
         )
     ],
+    "09": [
+        Claim(
+            "± {error:.2f}",
+            rf"^majority {NUMBER} ± {NUMBER}\nbag +{NUMBER} ± {NUMBER}\n"
+            rf"encoder +{NUMBER} ± {NUMBER}$",
+            lambda commoner, first, bag, second, encoder, third: (
+                0.5 <= commoner < 1
+                and 0 < bag <= 1
+                and 0 < encoder <= 1
+                and max(first, second, third) < 0.05
+            ),
+        ),
+    ],
     "12": [
         Claim(
             'found = f"theirs {bits:.2f}',
