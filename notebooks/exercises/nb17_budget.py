@@ -156,9 +156,9 @@ def _trainings(generator):
 
 FLOPS = Exercise(
     "scaling.flops",
-    "Gives all FLOPs of a training: 6 per token and number of the matrices (so many "
-    "are there), and those of attention's own two products, over the length, the width "
-    "and all layers. In long texts these rule.",
+    "Gives all FLOPs of a training: 6 per token and matrix entry (`matrices` is their "
+    "number), and those of attention's own two products, over the length, the width "
+    "and all layers. In long texts these dominate.",
     ("matrices", "layers", "width", "length", "tokens"),
     flops,
     _trainings,
@@ -229,7 +229,8 @@ def adamw_bytes() -> float:
 BYTES = Exercise(
     "scaling.bytes",
     "Wants the bytes per parameter that training with AdamW keeps in float32: the "
-    "weight, its gradient, and what the optimizer remembers of it. Memory ends first.",
+    "weight, its gradient, and what the optimizer remembers of it. Memory runs out "
+    "first.",
     (),
     adamw_bytes,
     lambda generator: [()],

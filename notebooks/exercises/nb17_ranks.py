@@ -193,7 +193,7 @@ MEAN = Exercise(
     "scaling.mean_over_ranks",
     "Gives the loss that one process would report, from the mean loss of each rank "
     "(tensor “r”) and the labels of each rank (a list of tensors “b t”; −100 does not "
-    "count). Otherwise two ranks train another model than one.",
+    "count). Otherwise two ranks train a different model than one process.",
     ("losses", "labels"),
     mean_over_ranks,
     _parts,
