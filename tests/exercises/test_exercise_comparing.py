@@ -349,13 +349,36 @@ def test_near_tolerates_a_distance_and_nothing_else():
 
 
 NEAR_A_HALF = (
-    *(0.5, 0.45, 0.55, 0.4501, 0.53, Fraction(11, 20)),
-    *(np.float64(0.45), np.float32(0.52), torch.tensor(0.47), torch.tensor([0.47])),
+    0.5,
+    0.45,
+    0.55,
+    0.4501,
+    0.53,
+    Fraction(11, 20),
+    np.float64(0.45),
+    np.float32(0.52),
+    torch.tensor(0.47),
+    torch.tensor([0.47]),
 )
 FAR_FROM_A_HALF = (
-    *(0.449, 0.551, 50, 1, 0, -0.5, math.nan, math.inf, 10**400, True, np.True_),
-    *(torch.tensor(0.44), torch.tensor(True), torch.tensor([0.5, 0.5]), [0.5], (0.5,)),
-    *("0.5", None),
+    0.449,
+    0.551,
+    50,
+    1,
+    0,
+    -0.5,
+    math.nan,
+    math.inf,
+    10**400,
+    True,
+    np.True_,
+    torch.tensor(0.44),
+    torch.tensor(True),
+    torch.tensor([0.5, 0.5]),
+    [0.5],
+    (0.5,),
+    "0.5",
+    None,
 )
 
 

@@ -1,6 +1,6 @@
 """A small training run to be killed: python kill_run.py FOLDER RESULT OPTIMIZER PAUSE.
 
-It waits PAUSE seconds before each step, so that who kills it need not be quick.
+It waits PAUSE seconds before each step, so that whoever kills it need not be quick.
 """
 
 import json

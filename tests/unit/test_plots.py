@@ -239,6 +239,16 @@ def test_a_logarithmic_axis_is_labeled_in_numbers_that_can_be_read(shown):
     assert "0.5" not in words_of(shown[1])
 
 
+@pytest.mark.parametrize("letters", [3, 40])
+def test_a_legend_below_lies_within_its_figure(letters, monkeypatch):
+    """Four long labels in a line were cut off on both sides."""
+    drawn = []
+    monkeypatch.setattr(plots, "show", lambda figure, alt: drawn.append(figure))
+    plots.curves({f"{'m' * letters} {number}": range(3) for number in range(5)}, AXES)
+    (legend,) = drawn[0].legends
+    assert legend.get_window_extent().width <= drawn[0].bbox.width
+
+
 def test_a_figure_without_alt_text_is_described_by_its_words(shown):
     plots.equation([("Q", [[7]], "query")])
     assert shown[0][0]["text/plain"] == "A figure with these words: Q | 7"
