@@ -257,7 +257,7 @@ def _changed(exercise, function, changed, case):
     place = exercise.takes.index(changed[0])
     line = changing_line(function, case, place, exercise.seconds)
     where = "This line writes" if line else "It writes"
-    said = f"Whoever called it still needs {names}. {where} into the old one."
+    said = f"The caller still needs {names}. {where} into the old one."
     if any(isinstance(values[name], Tensor) for name in changed):
         said += (
             " Make a new tensor: methods that end in _, `+=` and its kin, and "
@@ -276,15 +276,15 @@ def _right(exercise, function, cases, outcomes, wanted):
         if exercise.trains:
             title = f"{exercise.name}: {said}"
             more = (
-                "The numbers are right, but nobody could train with them: `.item()`, "
+                "The numbers are right, but no model learns through them: `.item()`, "
                 "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph."
             )
             return Report("different", title, (more, _help(exercise)))
-        lines.append(f"Right numbers, but {said}; here nobody trains through it.")
+        lines.append(f"Right numbers, but {said}; no training runs through it here.")
     if shared := sorted(set().union(*(o.shared(exercise.takes) for o in outcomes))):
         lines.append(
             f"The result shares memory with {' and '.join(shared)}: right and cheap, "
-            "as long as nobody writes into either."
+            "as long as no later line writes into either."
         )
     tensors = (o.value for o in outcomes if isinstance(o.value, Tensor))
     if not all(value.is_contiguous() for value in tensors):

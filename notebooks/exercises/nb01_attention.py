@@ -84,6 +84,25 @@ SCORES = Exercise(
             "Rows and columns are exchanged: rows ask, columns answer.",
             "The result is “k q”. Which factor's rows become the rows of a product?",
         ),
+        Mistake(
+            "the root of axis 1",
+            lambda queries, keys: _products(queries, keys) / queries.shape[1] ** 0.5,
+            "Right for a single table of queries. What does axis 1 count in a batch?",
+            "Whatever stands in front, the width comes last: count from the end.",
+        ),
+        Mistake(
+            "the root of the number of queries",
+            lambda queries, keys: _products(queries, keys) / queries.shape[-2] ** 0.5,
+            "You scale by how many queries there are. Does a dot product get longer "
+            "when one more word asks?",
+            "“q d” and “k d”: over which of the axes does one score sum?",
+        ),
+        Mistake(
+            "softmax is taken already",
+            lambda queries, keys: scores_of_pairs(queries, keys).softmax(dim=-1),
+            "Each of your rows adds up to 1. Which of the three steps is asked for?",
+            "A score may be negative or large. Softmax is the next step.",
+        ),
     ),
     (
         "The score of one query and one key is a dot product.",
@@ -115,7 +134,11 @@ def _hot_scores(generator):
 
     level = torch.zeros(2, 3, dtype=torch.get_default_dtype())
     cases = [(hot(3, 5),), (hot(2, 3, 5),), (normal(generator, 1, 4),), (level,)]
-    return [*cases, (normal(generator, 1, 4) - 1000,)]  # all of its scores are low
+    all_low = normal(generator, 1, 4) - 1000
+    one_low = normal(generator, 3, 16)
+    one_low[1, 0] -= 1000  # the other scores are near the mean, far above the minimum
+    one_low[2] += 1500
+    return [*cases, (all_low,), (one_low,)]
 
 
 def _without_maximum(scores):
@@ -218,6 +241,34 @@ WEIGHTS = Exercise(
             "shares. How can a row move and keep its differences?",
             "Subtract the same number from each score of a row. Which one?",
         ),
+        Mistake(
+            "the minimum is subtracted, not the maximum",
+            lambda scores: _without_maximum(scores - scores.amin(-1, keepdim=True)),
+            "Differences are kept, and the lowest score is 0 now. What becomes of a "
+            "score that is 1000 above it?",
+            "After the subtraction no score of the row may be above 0. Which score "
+            "has to become 0?",
+        ),
+        Mistake(
+            "the maximum of each column is subtracted",
+            lambda scores: _without_maximum(scores - scores.amax(-2, keepdim=True)),
+            "Each key loses a number of its own. What becomes of the differences "
+            "within a row?",
+            "Each row is a softmax of its own: its maximum is taken over its keys.",
+        ),
+        Mistake(
+            "a fixed number is subtracted",
+            lambda scores: _without_maximum(scores - 1000),
+            "Scores around 1000 are right. What is left of a row around 0?",
+            "The number may be another one for each row. Which one fits a row?",
+        ),
+        Mistake(
+            "the maximum is subtracted in the numerator only",
+            lambda scores: _powers(scores) / scores.exp().sum(dim=-1, keepdim=True),
+            "Above the line the maximum is subtracted, below it is not. Does the "
+            "common factor still cancel?",
+            "Compute the powers once, and use the same ones above and below.",
+        ),
     ),
     (
         "Three steps per row. Begin with the second: powers of e.",
@@ -294,6 +345,28 @@ CONTEXT = Exercise(
             lambda weights, values: weights.softmax(dim=-1) @ values,
             "The weights are shares already. A second softmax makes them nearly equal.",
             "What does one row of the weights add up to, before you touch it?",
+        ),
+        Mistake(
+            "values times weights",
+            lambda weights, values: values @ weights,
+            "The factors stand the other way round, which only works where the sizes "
+            "happen to agree. Over which axis does your product sum?",
+            "“q k, k e -> q e”: k is the last axis of one factor and the first of "
+            "the other.",
+        ),
+        Mistake(
+            "values transposed",
+            lambda weights, values: weights @ values.transpose(-2, -1),
+            "You sum over the width of the values, which only works where the sizes "
+            "happen to agree. What should the sum run over?",
+            "The keys of “q d, k d” had to be turned. Do the values of “q k, k e”?",
+        ),
+        Mistake(
+            "divided by the root of the width",
+            lambda weights, values: weights @ values / values.shape[-1] ** 0.5,
+            "The mixture is right, and then it is divided by a root. Which of the "
+            "three steps has the scale?",
+            "Weights that add up to 1 are an average already.",
         ),
     ),
     (

@@ -95,7 +95,8 @@ COSINE = Exercise(
         Mistake(
             "no temperature",
             lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v),
-            "Cosines from −1 to 1 leave softmax lukewarm. One argument is unused.",
+            "Cosines from −1 to 1 leave softmax lukewarm. Does another temperature "
+            "change your weights?",
             "Where does the temperature stand in section 3?",
         ),
         Mistake(
@@ -117,6 +118,31 @@ COSINE = Exercise(
             "You divide all rows of a matrix by one number, so a long query is still "
             "longer than the others. How many lengths do three queries have?",
             "A norm without dim runs over everything. Which axis belongs to a vector?",
+        ),
+        Mistake(
+            "scaled dot products in place of cosines",
+            lambda q, k, v, t: _mix(q @ k.T / q.shape[-1] ** 0.5 / t, v),
+            "These are the scores of section 4, divided by the temperature. Does a "
+            "long key still get more?",
+            "A cosine is the dot product of two vectors of length 1.",
+        ),
+        Mistake(
+            "the softmax runs over the queries",
+            lambda q, k, v, t: (_unit(q) @ _unit(k).T / t).softmax(dim=0) @ v,
+            "The scores are right. Along which axis do your weights add up to 1?",
+            "Rows ask: each query shares its weight among the keys.",
+        ),
+        Mistake(
+            "the temperature comes after the softmax",
+            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v) / t,
+            "The weights of a query should add up to 1. What do yours add up to?",
+            "Look at the formula of section 3: what is divided by T there?",
+        ),
+        Mistake(
+            "the values have length 1, too",
+            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T / t, _unit(v)),
+            "The weights are right. Which vectors does a cosine compare?",
+            "Values are mixed as they are: no score looks at them.",
         ),
     ),
     (
@@ -181,6 +207,13 @@ LOOK_UP = Exercise(
             lambda color, a, c: _answer(color, c, _one_hot(a), cold=10),
             "Nearly. The root of 8 divides your 10, and a lead of 3.5 leaves a few "
             "percent to each of the others.",
+            "Within 0.01 of the one-hot vector: try a much larger factor.",
+        ),
+        Mistake(
+            "only the root of 8 is undone",
+            lambda color, a, c: _answer(color, c, _one_hot(a), cold=8**0.5),
+            "The division inside is undone, so the lead is 1. How much does a lead of "
+            "1 leave to the others?",
             "Within 0.01 of the one-hot vector: try a much larger factor.",
         ),
         Mistake(

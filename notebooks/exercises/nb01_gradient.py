@@ -114,6 +114,49 @@ GRADIENT = Exercise(
             "gradients of the others.",
             "A sum without dim runs over everything. One row is one softmax.",
         ),
+        Mistake(
+            "its own weight is subtracted twice",
+            lambda weights, gradients: (
+                weights
+                * (
+                    gradients * (1 - weights)
+                    - (weights * gradients).sum(dim=-1, keepdim=True)
+                )
+            ),
+            "The slope w (1 − w) is there, and your sum over the other weights is "
+            "there. Does that sum leave out j itself?",
+            "Write the terms of three keys down: one with w (1 − w), two without.",
+        ),
+        Mistake(
+            "only the slopes of the other weights",
+            lambda weights, gradients: (
+                weights
+                * (
+                    weights * gradients
+                    - (weights * gradients).sum(dim=-1, keepdim=True)
+                )
+            ),
+            "You follow each score to the other weights. Does it move its own, too?",
+            "The term for k = j has the other slope, w (1 − w).",
+        ),
+        Mistake(
+            "the mixture is added",
+            lambda weights, gradients: (
+                weights * (gradients + (weights * gradients).sum(dim=-1, keepdim=True))
+            ),
+            "If all gradients of a row are equal, no score matters, and the result is "
+            "0. What is yours there?",
+            "Which sign has the slope of a weight by another score?",
+        ),
+        Mistake(
+            "the mixture is divided by the number of keys",
+            lambda weights, gradients: (
+                weights * (gradients - (weights * gradients).mean(dim=-1, keepdim=True))
+            ),
+            "You take the mean of weights times gradients. Is there a division by the "
+            "number of keys in the chain rule?",
+            "The weights add up to 1: their sum is an average already.",
+        ),
     ),
     (
         "Write the sum for three keys on paper: three terms, one of them with the "

@@ -73,6 +73,19 @@ SPLIT = Exercise(
             "You have as many heads as a head should have columns.",
             "Two numbers multiply to the width. Which of them is num_heads?",
         ),
+        Mistake(
+            "exchanged first, then cut",
+            lambda x, h: x.transpose(1, 2).reshape(len(x), h, x.shape[1], -1),
+            "The shape is right, but a row of a head holds one column at several "
+            "positions. Which comes first, the cut or the exchange?",
+            "Cut the last axis while it still holds the columns.",
+        ),
+        Mistake(
+            "heads in front of the batch",
+            lambda x, h: rearrange(x, "b t (h d) -> h b t d", h=h),
+            "Well cut. The heads stand first; where should they stand?",
+            "A sentence keeps its heads together: the batch stays in front.",
+        ),
     ),
     (
         "You have three axes, (b, t, h·d), and want four. Which of the three is cut?",
@@ -144,6 +157,13 @@ MERGE = Exercise(
             "Your sentence got h times as long. The *width* should grow.",
             "Which axis do the heads have to stand beside before you reshape?",
         ),
+        Mistake(
+            "joined first, then exchanged",
+            lambda x: x.reshape(len(x), -1, x.shape[2]).transpose(1, 2),
+            "The shape is right, but heads and columns were not neighbors when you "
+            "joined them. Which comes first?",
+            "A reshape joins neighbors. Bring heads and columns together before it.",
+        ),
     ),
     (
         "Do the steps of split backwards.",
@@ -212,6 +232,25 @@ COUNT = Exercise(
             "The matrices are right. How many biases has the output projection?",
             "W_o is one nn.Linear for all heads together, with one bias.",
         ),
+        Mistake(
+            "the output bias forgotten",
+            lambda m, h, d: 4 * m * h * d + 3 * h * d,
+            "Four matrices and three biases. Which layer has none in your count?",
+            "Each of the four layers adds one number per *output*.",
+        ),
+        Mistake(
+            "every bias has the width of the model",
+            lambda m, h, d: 4 * m * h * d + 4 * m,
+            "The matrices are right. What comes out of the projections of queries, "
+            "keys and values?",
+            "A bias is as long as the *output* of its layer.",
+        ),
+        Mistake(
+            "a square output matrix",
+            lambda m, h, d: 3 * (m * h * d + h * d) + m * m + m,
+            "Queries, keys and values are right. What goes into the output projection?",
+            "W_o takes all heads side by side and gives d_model numbers.",
+        ),
     ),
     (
         "The layer holds four nn.Linear. How many numbers has one, with its bias?",
@@ -246,7 +285,7 @@ def _sentences(generator):
         back = normal(generator, value_width, out_width)
         return [normal(generator, *shape), *matrices, back, num_heads]
 
-    free = made((2, 3, 10), 20, 10, 7, 5)
+    free = made((2, 3, 10), 20, 15, 7, 5)
     usual = made((1, 7, 6), 6, 6, 6, 2)
     empty_word = made((2, 4, 6), 6, 6, 6, 3)
     empty_word[0][1, 2] = 0.0
@@ -281,8 +320,17 @@ def _glued(context):
     return context.reshape(len(context), context.shape[2], -1)
 
 
+def _all_torn(x, num_heads):
+    return x.reshape(*x.shape[:2], num_heads, -1)
+
+
 def _scaled_by_values(x, w_q, w_k, w_v, w_o, num_heads):
     stretch = (w_q.shape[1] / w_v.shape[1]) ** 0.5
+    return multi_head(x, w_q * stretch, w_k, w_v, w_o, num_heads)
+
+
+def _scaled_by_words(x, w_q, w_k, w_v, w_o, num_heads):
+    stretch = (w_q.shape[1] // num_heads / (x.shape[-1] // num_heads)) ** 0.5
     return multi_head(x, w_q * stretch, w_k, w_v, w_o, num_heads)
 
 
@@ -379,6 +427,37 @@ LAYER = Exercise(
             "product.",
             "Cut queries, keys and values into heads, so that each has scores of its "
             "own.",
+        ),
+        Mistake(
+            "scaled by the width of the words over the heads",
+            _scaled_by_words,
+            "You divide by the root of m / h. Here the heads need not add up to the "
+            "width of x.",
+            "The scale belongs to the queries: how wide are they within a head?",
+        ),
+        Mistake(
+            "divided by d, not by its root",
+            lambda x, w_q, w_k, w_v, w_o, h: multi_head(
+                x, w_q / (w_q.shape[1] // h) ** 0.5, w_k, w_v, w_o, h
+            ),
+            "Scaled, but too much or twice: your scores are nearly equal. What is the "
+            "standard deviation of a sum of d products?",
+            "One division by the root of d. `attend` and PyTorch's function have it "
+            "inside.",
+        ),
+        Mistake(
+            "cut without transposing",
+            _variant(cut=_torn),
+            "You join well, but your heads share out the *words*: see the bug of "
+            "section 10.",
+            "Cut the last axis first, then bring the heads forward.",
+        ),
+        Mistake(
+            "the heads of a word look at each other",
+            _variant(cut=_all_torn, join=lambda context: context.flatten(2)),
+            "Your scores are “b t h h”: within each word, heads are compared with "
+            "heads. Who should be compared with whom?",
+            "Before the product the positions must stand last but one: “b h t d”.",
         ),
     ),
     (

@@ -62,6 +62,13 @@ CAUSAL = Exercise(
             "by ~ and joined by &, and both need booleans.",
             "torch.ones has an argument dtype; a comparison gives booleans as well.",
         ),
+        Mistake(
+            "numbers to be added",
+            lambda length: torch.full((length, length), -torch.inf).triu(1),
+            "The future is minus infinity and the past 0: a mask to be added. Which "
+            "kind has this course agreed on?",
+            "A table of booleans, True = may look. What does a comparison give?",
+        ),
     ),
     "Draw it for length 3, row by row. Then look up torch.tril.",
     shared=causal_mask,
@@ -72,7 +79,7 @@ def _padded(generator):
     cases = []
     for pad, length in ((0, 5), (3, 7)):
         ids = _tokens(generator, 2, length)
-        ids[0, length - 2 :], ids[1, :1] = pad, pad
+        ids[0, length - 2 :], ids[1, :2] = pad, pad
         ids[1, 2] = 0 if pad else 1
         cases.append((ids, pad))
     nothing = torch.full((1, 3), 4)
@@ -131,6 +138,22 @@ PADDING = Exercise(
             "Padding need not be the smallest id. A real word with a smaller number "
             "is hidden here.",
             "A word is real if its id is not pad_id.",
+        ),
+        Mistake(
+            "padding is always at the end",
+            lambda ids, pad: (
+                torch.arange(ids.shape[1]) < (ids != pad).sum(dim=1, keepdim=True)
+            )[:, None, None, :],
+            "You count the real words and open as many places from the left. What if "
+            "a sentence is padded on the left?",
+            "Ask of each id by itself whether it is padding.",
+        ),
+        Mistake(
+            "one axis too few",
+            lambda ids, pad: (ids != pad)[:, None, :],
+            "Right numbers, but “b 1 k” would be laid along “h q k”: a sentence per "
+            "head.",
+            "The scores are “b h q k”: two axes stand between b and k.",
         ),
     ),
     "One comparison gives “b k”. Two more axes make it fit “b h q k”.",
@@ -194,6 +217,18 @@ JOIN = Exercise(
             "needs booleans.",
             "The sign & joins booleans and gives booleans.",
         ),
+        Mistake(
+            "where both masks forbid",
+            lambda a, b: ~a & ~b,
+            "Open where both say no. In this course True means: may look.",
+            "Write the four cases down: open and open, open and closed, …",
+        ),
+        Mistake(
+            "the second mask is turned around",
+            lambda a, b: a & ~b,
+            "The first mask is read as may look, the second as is hidden.",
+            "Both are masks of this course: True means the same in each.",
+        ),
     ),
     "Which of *and*, *or*, *not* says “only where both”? Broadcasting does the rest.",
     shared=combine_masks,
@@ -204,6 +239,14 @@ def window(length: int, width: int) -> Tensor:
     """A word sees itself and the `width - 1` words before it, "q k"."""
     ones = torch.ones(length, length, dtype=torch.bool)
     return ones.tril() & ones.triu(diagonal=1 - width)
+
+
+def _wrapped(length, width):
+    mask = torch.zeros(length, length, dtype=torch.bool)
+    for query in range(length):
+        for distance in range(width):
+            mask[query, query - distance] = True
+    return mask
 
 
 def _by_slices(length, width):
@@ -219,7 +262,7 @@ WINDOW = Exercise(
     "This makes long texts affordable.",
     ("length", "width"),
     window,
-    lambda generator: [(7, 3), (5, 2), (6, 1)],
+    lambda generator: [(7, 3), (5, 2), (6, 1), (4, 5)],
     (
         Mistake(
             "the future is open",
@@ -278,6 +321,35 @@ WINDOW = Exercise(
             "Row 0 sees several words and the last row one. Rows ask, columns answer.",
             "How far back a key lies is the position of the query minus that of the "
             "key.",
+        ),
+        Mistake(
+            "the past is open without end",
+            lambda t, w: _ones(t).tril(),
+            "Not after me: right. Not too long before me: missing. Where does the "
+            "width come in?",
+            "A window is two masks, joined. You have one of them.",
+        ),
+        Mistake(
+            "joined by or",
+            lambda t, w: _ones(t).tril() | _ones(t).triu(1 - w),
+            "Two right masks, and now one permission is enough. How many places of "
+            "your table are closed?",
+            "Open only where *both* allow it: which sign says so?",
+        ),
+        Mistake(
+            "an index below 0 opens places at the end",
+            _wrapped,
+            "Long rows are right. The first rows also see the last words: what does "
+            "the index −1 mean?",
+            "Word 0 has no word before it. Leave out distances that are larger than "
+            "the position.",
+        ),
+        Mistake(
+            "the second edge lies above the diagonal",
+            lambda t, w: _ones(t).tril() & _ones(t).triu(w - 1),
+            "Nothing is open, unless the width is 1. On which side of the diagonal do "
+            "the words before lie?",
+            "`triu(diagonal=1)` begins above the diagonal. Which diagonal lies below?",
         ),
     ),
     "Two masks joined: not after me, and not too long before me.",

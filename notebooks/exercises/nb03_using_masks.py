@@ -30,11 +30,14 @@ def _scores_and_mask(generator):
     loud[..., 2] += 40  # a hidden score far above the others
     huge, open_to_all = one(torch.tensor([[14, 15, 16]]), 1, 1, 3, 3)
     huge[..., 2, :] += 1000  # a row that sees all, and whose powers overflow
+    deep, half_open = one(torch.tensor([[14, 15, 0]]), 1, 1, 3, 3)
+    deep -= 2000  # a number like -100 for what is hidden would be the highest
     return [
         one(left, 2, 3, 5, 5),
         one(left[:1, :3], 1, 2, 3, 3),
         (loud, mask),
         (huge, open_to_all),
+        (deep, half_open),
     ]
 
 
@@ -67,11 +70,11 @@ WEIGHTS = Exercise(
     _scores_and_mask,
     (
         Mistake(
-            "−1e4 is added",
+            "an empty row as if there were no mask",
             lambda scores, mask: (scores - 1e4 * ~mask).softmax(dim=-1),
-            "A row with nothing to look at behaves as if there were no mask.",
-            "Softmax sees differences only: −1e4 everywhere is nothing. What could "
-            "you still do after the softmax?",
+            "A row with nothing to look at gets the weights of its scores as they are.",
+            "If you add a number such as −1e4: softmax sees differences only, and "
+            "here all scores of the row get it. What is left to do afterwards?",
         ),
         Mistake(
             "minus infinity, and NaN in an empty row",
@@ -93,7 +96,7 @@ WEIGHTS = Exercise(
             "Hide the scores *before* they compete.",
         ),
         Mistake(
-            "cleared after the softmax and divided again",
+            "cleared too late, and divided again",
             _divided_again,
             "A hidden score far above the others takes nearly all, and what is left is "
             "too small to be divided again.",
@@ -126,6 +129,22 @@ WEIGHTS = Exercise(
             "Subtract the maximum of each row before you take powers, or let softmax "
             "do it.",
         ),
+        Mistake(
+            "the softmax runs over the queries",
+            lambda scores, mask: (
+                scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-2)
+                * mask
+            ),
+            "Hidden weights are 0. Along which axis do the others add up to 1?",
+            "Scores are “b h q k”. Each query shares its weight among the keys.",
+        ),
+        Mistake(
+            "a number that is not low enough",
+            lambda scores, mask: _filled(scores, mask, -100) * mask,
+            "Right for usual scores. But in a row around −2000 your number is the "
+            "highest score.",
+            "Which number lies below every score?",
+        ),
     ),
     "Two steps: a very low score before the softmax, and zeros after it.",
     shared=attention_weights,
@@ -144,7 +163,7 @@ SHIFT = Exercise(
     "is the word that comes next. A slip here makes a loss that means nothing.",
     ("ids",),
     shift,
-    lambda g: [(_tokens(g, 2, 5),), (_tokens(g, 3, 8),)],
+    lambda g: [(_tokens(g, 2, 5),), (_tokens(g, 3, 8),), (_tokens(g, 1, 6),)],
     (
         Mistake(
             "labels equal inputs",
@@ -191,14 +210,33 @@ SHIFT = Exercise(
             "The first index chooses among sentences. Write a colon there and shift "
             "the second.",
         ),
+        Mistake(
+            "the last word is still an input",
+            lambda ids: (ids, ids[:, 1:]),
+            "The labels are right. Which label belongs to the last input?",
+            "Inputs and labels are equally long: each input has one next word.",
+        ),
+        Mistake(
+            "only the last word is a label",
+            lambda ids: (ids[:, :-1], ids[:, -1]),
+            "One guess for each sentence. How many exercises does a text of five words "
+            "hold?",
+            "At each place the label is the next word, so there are as many labels as "
+            "inputs.",
+        ),
     ),
     "Write one row of five words and its next words below it. Which word has none?",
 )
 
 
-def two_new() -> Tensor:
+def two_new() -> list[list[bool]]:
     """The new words are number 5 and 6 of seven; each sees itself and all before."""
-    return torch.ones(2, 7, dtype=torch.bool).tril(diagonal=5)
+    return torch.ones(2, 7, dtype=torch.bool).tril(diagonal=5).tolist()
+
+
+def _rows(mask):
+    """A table as a list, so that a guess may be a tensor or a list."""
+    return mask.tolist()
 
 
 CACHED = Exercise(
@@ -211,34 +249,59 @@ CACHED = Exercise(
     (
         Mistake(
             "counted from the wrong end",
-            lambda: _ones(2, 7).tril(),
+            lambda: _rows(_ones(2, 7).tril()),
             "These two would be words 0 and 1. Which words are they?",
             "The queries are the *last* two positions.",
         ),
         Mistake(
             "everything is open",
-            lambda: _ones(2, 7),
+            lambda: _rows(_ones(2, 7)),
             "The first of the two new words sees the second.",
             "How many words came before the first of them, itself included?",
         ),
         Mistake(
             "no word sees itself",
-            lambda: _ones(2, 7).tril(4),
+            lambda: _rows(_ones(2, 7).tril(4)),
             "One key is missing in each row: the word itself.",
             "Count again how many words there are up to the query, itself included.",
         ),
         Mistake(
             "the new words do not see each other",
-            lambda: torch.cat([_ones(2, 5), torch.eye(2, dtype=torch.bool)], dim=1),
+            lambda: _rows(torch.cat([_ones(2, 5), torch.eye(2).bool()], dim=1)),
             "The first new word came before the second. May the second look at it?",
             "The second row has no future at all.",
         ),
         Mistake(
             "the kept words have no columns",
-            lambda: _ones(2, 2).tril(),
+            lambda: _rows(_ones(2, 2).tril()),
             "Two columns: the new words see each other and none of the five that were "
             "kept.",
             "Only two words ask, but all seven can be looked at.",
+        ),
+        Mistake(
+            "upside down",
+            lambda: _rows(~_ones(2, 7).tril(5)),
+            "True on what is to be hidden. In this course True means: may look.",
+            "The right table, turned around.",
+        ),
+        Mistake(
+            "only the kept words are open",
+            lambda: _rows(_ones(7, 7).tril()[[4, 4]]),
+            "Both new words see the five that were kept. May a word look at itself?",
+            "Their own keys are there as well: number 5 and number 6.",
+        ),
+        Mistake(
+            "the kept words are closed",
+            lambda: _rows(torch.cat([~_ones(2, 5), _ones(2, 2).tril()], dim=1)),
+            "The new words see only themselves and each other. What were the keys of "
+            "the five others kept for?",
+            "All that came before may be looked at.",
+        ),
+        Mistake(
+            "a row for each of the seven words",
+            lambda: _rows(_ones(7, 7).tril()),
+            "Seven rows. Which of the seven words ask?",
+            "The rows of the five kept words were computed before.",
         ),
     ),
     "Number the keys from 0 to 6. Which numbers have the two queries?",
@@ -253,7 +316,8 @@ def _of_others(generator):
     price = -torch.rand(3, 3, generator=generator) - 0.5
     price[0, 2] = -torch.inf
     loud = torch.tensor([[-40.0, 0.0, 70.0], [-torch.inf, -2.0, 0.0]])
-    return [(hidden,), (numbers,), (price,), (loud,)]
+    nothing_hidden = -torch.rand(2, 4, generator=generator) - 0.5
+    return [(hidden,), (numbers,), (price,), (loud,), (nothing_hidden,)]
 
 
 def convert(theirs: Tensor) -> Tensor:

@@ -102,6 +102,35 @@ ALIBI = Exercise(
             "key two steps ahead?",
             "|q − k| counts steps in both directions.",
         ),
+        Mistake(
+            "the queries stand one position too late",
+            lambda h, q, k: _bias(_rates(h), (_ahead(q, k) - 1).abs()),
+            "The last query stands behind the last key in your version. Which position "
+            "should it have?",
+            "Seven keys, two queries: these two are the positions 5 and 6.",
+        ),
+        Mistake(
+            "the slopes grow from head to head",
+            lambda h, q, k: alibi_bias(h, q, k).flip(0),
+            "All slopes are there, in the opposite order. Which head should be the "
+            "steepest?",
+            "The exponent of head h is −8(h + 1)/H. Does it grow or fall with h?",
+        ),
+        Mistake(
+            "the exponent is not divided by the number of heads",
+            lambda h, q, k: _bias(_rates(h) ** h, _ahead(q, k).abs()),
+            "Already the first head has the slope 1/256, and the others have next to "
+            "none.",
+            "The last of H heads has 1/256. What stands below the line in the "
+            "exponent?",
+        ),
+        Mistake(
+            "the distance is squared",
+            lambda h, q, k: _bias(_rates(h), _ahead(q, k).square()),
+            "Neighbors are right. A key two steps away should cost twice as much as a "
+            "neighbor. What does yours cost?",
+            "Which function removes a sign and changes nothing else?",
+        ),
     ),
     (
         "First the slopes “h”: they fall by the same factor from head to head, down to "

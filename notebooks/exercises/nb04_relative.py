@@ -33,6 +33,16 @@ def _nothing_far(table, query_length, key_length):
     return _columns(table, back).masked_fill(back >= table.shape[1], 0.0)
 
 
+def _nothing_ahead(table, query_length, key_length):
+    back = _back(query_length, key_length)
+    return _columns(table, back).masked_fill(back < 0, 0.0)
+
+
+def _none_ahead(table, query_length, key_length):
+    back = _back(query_length, key_length)
+    return _columns(table, back).masked_fill(back < 0, -torch.inf)
+
+
 def _none_far(table, query_length, key_length):
     back = _back(query_length, key_length)
     return _columns(table, back).masked_fill(back >= table.shape[1], -torch.inf)
@@ -117,6 +127,32 @@ RELATIVE = Exercise(
             lambda t, q, k: _columns(t, _back(q, k) - 1),
             "The query itself and the key before it get the same number.",
             "Column 0 is for distance 0: the distance *is* the number of the column.",
+        ),
+        Mistake(
+            "one column too far",
+            lambda t, q, k: _columns(t, _back(q, k) + 1),
+            "The query itself gets the bias of the key before it. How far is a word "
+            "from itself?",
+            "Column 0 is for distance 0: the distance *is* the number of the column.",
+        ),
+        Mistake(
+            "no bias for keys ahead",
+            _nothing_ahead,
+            "The past is right. Keys ahead get 0, as if nothing had been learned for "
+            "them.",
+            "The exercise says which column serves the keys ahead.",
+        ),
+        Mistake(
+            "keys ahead are hidden",
+            _none_ahead,
+            "The past is right. You hide the keys ahead; hiding is the work of a mask.",
+            "A key ahead gets a number, too: that of which column?",
+        ),
+        Mistake(
+            "the last column is never used",
+            lambda t, q, k: t[:, _back(q, k).clamp(max=t.shape[1] - 2).clamp(min=0)],
+            "Near keys are right. Far keys get the last column but one.",
+            "A table with four columns: what is the number of the last one?",
         ),
     ),
     (

@@ -59,9 +59,39 @@ def _fast(row, steps):
 
 def _from_the_sine(row, steps):
     sines, _ = row.unflatten(-1, (-1, 2)).unbind(-1)
-    speeds = 10_000 ** (-torch.arange(0, len(row), 2, dtype=row.dtype) / len(row))
-    angles = sines.clamp(-1, 1).asin() + steps * speeds
+    angles = sines.clamp(-1, 1).asin() + steps * _speeds(row)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
+
+
+def _speeds(row):
+    return 10_000 ** (-torch.arange(0, len(row), 2, dtype=row.dtype) / len(row))
+
+
+def _from_the_cosine(row, steps):
+    _, cosines = row.unflatten(-1, (-1, 2)).unbind(-1)
+    angles = cosines.clamp(-1, 1).acos() + steps * _speeds(row)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
+
+
+def _from_the_quotient(row, steps):
+    sines, cosines = row.unflatten(-1, (-1, 2)).unbind(-1)
+    angles = (sines / cosines).atan() + steps * _speeds(row)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
+
+
+def _one_after_the_other(row, steps):
+    sines, cosines = row.unflatten(-1, (-1, 2)).unbind(-1)
+    angles = steps * _speeds(row)
+    sines = sines * angles.cos() + cosines * angles.sin()
+    cosines = cosines * angles.cos() - sines * angles.sin()
+    return torch.stack([sines, cosines], dim=-1).flatten()
+
+
+def _two_plus(row, steps):
+    sines, cosines = row.unflatten(-1, (-1, 2)).unbind(-1)
+    sine, cosine = (steps * _speeds(row)).sin(), (steps * _speeds(row)).cos()
+    moved = [sines * cosine + cosines * sine, cosines * cosine + sines * sine]
+    return torch.stack(moved, dim=-1).flatten()
 
 
 def _from_the_first_sine(row, steps):
@@ -132,6 +162,35 @@ STEP = Exercise(
             "every 6.3 positions.",
             "You need no position. Each pair can turn by itself, wherever it stands.",
         ),
+        Mistake(
+            "the angle from the cosine alone",
+            _from_the_cosine,
+            "Right for pairs on the right half of the dial. Two angles have the same "
+            "cosine.",
+            "You need no angle: the sum formulas take sine and cosine as they are.",
+        ),
+        Mistake(
+            "the angle from sine divided by cosine",
+            _from_the_quotient,
+            "Right for pairs in the upper half of the dial. Opposite angles have the "
+            "same quotient.",
+            "torch.atan2 takes both numbers. But you need no angle: look at the sum "
+            "formulas.",
+        ),
+        Mistake(
+            "the cosines are made from the new sines",
+            _one_after_the_other,
+            "The sines are right. What do the cosines read: the old sines, or those "
+            "that you have just written?",
+            "Compute both from the old numbers, and only then put them into a row.",
+        ),
+        Mistake(
+            "a plus in both sums",
+            _two_plus,
+            "The sines are right, but the pairs have changed their length. What is the "
+            "cosine of a sum?",
+            "One of the four products is subtracted.",
+        ),
     ),
     (
         "A row is a line of pairs, (sine, cosine), one frequency after the other.",
@@ -180,6 +239,24 @@ def _other_way(x):
 
 def _keys_back(queries, keys, values):
     return turn_rows(queries), _other_way(keys), values
+
+
+def _one_after_the_other_half(x):
+    first, second = x.chunk(2, dim=-1)
+    cos, sin = (table.chunk(2, dim=-1)[0] for table in rotary_table(*x.shape[-2:]))
+    first = first * cos - second * sin
+    return torch.cat([first, first * sin + second * cos], dim=-1)
+
+
+def _all_plus(x):
+    cos, sin = rotary_table(*x.shape[-2:])
+    return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin
+
+
+def _repeated(queries, keys, values):
+    times = queries.shape[1] // keys.shape[1]
+    keys = turn_rows(keys).repeat_interleave(times, dim=1)
+    return turn_rows(queries), keys, values.repeat_interleave(times, dim=1)
 
 
 def _one_speed(x):
@@ -309,6 +386,33 @@ ROTARY = Exercise(
             "Pair 0 is right, the others are too fast. How small is the exponent of "
             "your last pair?",
             "The exponent of pair i is −2i/d: it runs nearly to −1.",
+        ),
+        Mistake(
+            "only the keys turned",
+            lambda q, k, v: (q, turn_rows(k), v),
+            "Your scores depend on where the key stands, not on the distance.",
+            "A distance needs two ends, and each must know where it stands.",
+        ),
+        Mistake(
+            "the second half is made from the new first half",
+            _both(_one_after_the_other_half),
+            "The first half of the columns is right. What does the second half read: "
+            "the old first half, or the one that you have just written?",
+            "Compute both from the old halves, and only then join them.",
+        ),
+        Mistake(
+            "no product is subtracted",
+            _both(_all_plus),
+            "Your pairs change their length. In a turn one of the four products is "
+            "subtracted.",
+            "In `turn`, where does the minus stand?",
+        ),
+        Mistake(
+            "keys and values repeated for all heads",
+            _repeated,
+            "The turning is right. You also repeated keys and values, so that each "
+            "query head has its own. What should stay as it was?",
+            "Each of the three keeps the shape that it came with.",
         ),
     ),
     (

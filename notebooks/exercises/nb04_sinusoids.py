@@ -41,6 +41,18 @@ def _own_clocks(length, width):
     return _interleaved(sines, cosines)
 
 
+def _column_clocks(length, width):
+    positions, columns = _hands(2 * length), 2 * _hands(width)
+    sines, _ = _turned(positions, 10_000 ** (-2 * columns / width))
+    _, cosines = _turned(positions, 10_000 ** (-2 * (columns + 1) / width))
+    return _interleaved(sines, cosines)
+
+
+def _sines_only(length, width):
+    sines, _ = _turned(_hands(2 * length), 10_000 ** (-2 * _hands(width) / width))
+    return _interleaved(sines, sines)
+
+
 def sinusoids(length: int, d_model: int) -> Tensor:
     """Sine and cosine of each pair's angle, side by side: "t m"."""
     speeds = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
@@ -139,6 +151,26 @@ SINUSOIDS = Exercise(
             "Your row 0 is the row 1 of everybody else.",
             "Before the first step no pair has turned.",
         ),
+        Mistake(
+            "the exponent grows twice as fast",
+            lambda length, width: _table(length, 4 * _hands(width) / width),
+            "Pair 0 is right, all others are too slow. How large is the exponent of "
+            "your last pair?",
+            "2i already is a column number, 0, 2, 4, … What is it divided by?",
+        ),
+        Mistake(
+            "each column counts as a pair",
+            _column_clocks,
+            "Columns 0 and 1 hold the sine and the cosine of two different angles in "
+            "your table.",
+            "Which i belongs to column 0, which to column 1, which to column 2?",
+        ),
+        Mistake(
+            "sines in all columns",
+            _sines_only,
+            "Row 0 is 0 everywhere in your table. What is the cosine of 0?",
+            "Even columns hold one function of the angle, odd columns the other one.",
+        ),
     ),
     (
         "First the frequencies, one per pair.",
@@ -219,6 +251,25 @@ HAND = Exercise(
             lambda: math.sin(hand_angle(30, 4, 16)),
             "That is the number in the table. Which angle has this sine?",
             "The angle itself was asked for: frequency times position.",
+        ),
+        Mistake(
+            "the cosine of the angle",
+            lambda: math.cos(hand_angle(30, 4, 16)),
+            "That is a number in the table. Which angle has this cosine?",
+            "The angle itself was asked for: frequency times position.",
+        ),
+        Mistake(
+            "the exponent without its minus",
+            lambda: 30 * 10_000 ** (8 / 16),
+            "That pair would turn faster than pair 0. Do frequencies grow or fall from "
+            "pair to pair?",
+            "Look at the sign in the exponent.",
+        ),
+        Mistake(
+            "the frequency of pair 0",
+            lambda: 30.0,
+            "That pair turns one radian per position. Which pair does so?",
+            "Pair 4 has a frequency below 1: put 4 into the formula.",
         ),
     ),
     (

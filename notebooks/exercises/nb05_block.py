@@ -89,6 +89,26 @@ def _half_a_road(x, norm1, attention, norm2, feedforward, dropout):
     return dropout(feedforward(norm2(x)))
 
 
+def _late_road(x, norm1, attention, norm2, feedforward, dropout):
+    x = dropout(attention(norm1(x)))
+    return x + dropout(feedforward(norm2(x)))
+
+
+def _old_road(x, norm1, attention, norm2, feedforward, dropout):
+    middle = x + dropout(attention(norm1(x)))
+    return x + dropout(feedforward(norm2(middle)))
+
+
+def _norm_behind(x, norm1, attention, norm2, feedforward, dropout):
+    x = x + dropout(norm1(attention(x)))
+    return x + dropout(norm2(feedforward(x)))
+
+
+def _feedforward_first(x, norm1, attention, norm2, feedforward, dropout):
+    x = x + dropout(feedforward(norm2(x)))
+    return x + dropout(attention(norm1(x)))
+
+
 def _first_dropout_only(x, norm1, attention, norm2, feedforward, dropout):
     x = x + dropout(attention(norm1(x)))
     return x + feedforward(norm2(x))
@@ -182,6 +202,32 @@ BLOCK = Exercise(
             "Both branches read through the same norm. Each has learned a scale of its "
             "own.",
             "One of your arguments is unused.",
+        ),
+        Mistake(
+            "the feed-forward first",
+            _feedforward_first,
+            "Both halves are right, in the opposite order. Which one brings in the "
+            "other words?",
+            "Attention first, then the feed-forward.",
+        ),
+        Mistake(
+            "the norm behind the layer",
+            _norm_behind,
+            "The norm is on the branch, but at its end: the layers read the bare road.",
+            "Pre-norm: the norm comes *before* the layer. Which call is the inner one?",
+        ),
+        Mistake(
+            "the second plus adds the old x",
+            _old_road,
+            "The feed-forward reads the right thing. What it says is added to the x "
+            "from the beginning, so what attention said is lost from the road.",
+            "Two steps, one after the other: the second begins where the first ended.",
+        ),
+        Mistake(
+            "the road begins behind attention",
+            _late_road,
+            "The second half is right. In the first, nothing is added to x.",
+            "Both halves have the same form.",
         ),
     ),
     "Twice the same: norm, layer, dropout, plus. Begin with the first line.",

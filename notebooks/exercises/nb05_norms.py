@@ -54,6 +54,11 @@ def _centered(x):
     return x - x.mean(-1, keepdim=True)
 
 
+def _by_the_sum(x, scale, shift, eps):
+    squares = _centered(x).square().sum(-1, keepdim=True)
+    return scale * _centered(x) / (squares + eps).sqrt() + shift
+
+
 LAYER_NORM = Exercise(
     "blocks.layer_norm",
     "Gives “… m” for x “… m”, scale “m”, shift “m” and a number eps: each word gets "
@@ -161,6 +166,36 @@ LAYER_NORM = Exercise(
             "Only the last axis: mean and var take a dim, and keepdim=True keeps a "
             "place for it.",
         ),
+        Mistake(
+            "scale forgotten",
+            lambda x, scale, shift, eps: layer_norm(
+                x, torch.ones_like(scale), shift, eps
+            ),
+            "Well normed and shifted. One argument is unused.",
+            "A learned factor for each column stands before the shift.",
+        ),
+        Mistake(
+            "shift forgotten",
+            lambda x, scale, shift, eps: layer_norm(
+                x, scale, torch.zeros_like(shift), eps
+            ),
+            "Well normed and scaled. One argument is unused.",
+            "A learned summand for each column comes last.",
+        ),
+        Mistake(
+            "over the positions",
+            _normed(slice(-2, -1)),
+            "Every column of a sentence has mean 0 now. Should a word depend on its "
+            "neighbors?",
+            "μ has an index t and no m: over which axis was it taken?",
+        ),
+        Mistake(
+            "the squares are only added up",
+            _by_the_sum,
+            "The wider a word is, the smaller your numbers get. What is the variance "
+            "of a word, a sum or a mean?",
+            "Divide the sum of the squares by the width.",
+        ),
     ),
     "Mean and variance of each word, over the last axis; then the formula.",
     trains=True,
@@ -220,10 +255,30 @@ NORM_SEES = Exercise(
             "The fifteen other numbers of *cat*: do they keep their place?",
         ),
         Mistake(
-            "only one number changes",
+            "one number reaches every word",
             lambda: (0, 1, 7),
             "(a) and (b) are right. In (c) one *word* was touched, at one number.",
             "Rows are words, columns are not.",
+        ),
+        Mistake(
+            "a constant is seen and a sign is not",
+            lambda: (1, 0, 1),
+            "(c) is right. In (a), what is subtracted from each number? In (b), is a "
+            "spread negative when the numbers are?",
+            "Try it with two numbers: 1 and 3, then 101 and 103, then −1 and −3.",
+        ),
+        Mistake(
+            "no change is seen",
+            lambda: (0, 0, 0),
+            "(a) is right. Does the norm give the same for 1 and 3 as for −1 and −3?",
+            "In (c) one number of *cat* moves away from the other fifteen. Does it "
+            "stay so?",
+        ),
+        Mistake(
+            "numbers are counted in place of words",
+            lambda: (0, 16, 16),
+            "(a) is right. In (b) and (c) you count the numbers of *cat* that change.",
+            "Seven words go through the norm. How many of them change?",
         ),
     ),
     "Go through the formula: which of the changes survive “minus the mean, by the "

@@ -77,12 +77,21 @@ def _ends(block):
 
 
 def _suspects(generator):
-    roads = None, "dropout", "dropout", "norm", None
+    roads = None, "dropout", "dropout", "norm", None, None, None, "norm"
     blocks = [_Suspect(generator, 6, road) for road in roads]
     blocks[2].eval()
     for layer in _ends(blocks[4]):
         nn.init.zeros_(layer.bias)
-    return [(block, normal(generator, 2, 5, 6)) for block in blocks]
+    _silence(blocks[5].feedforward.down)  # one branch is silent from the start
+    _silence(blocks[6].attention.to_output)
+    cases = []
+    for block in blocks:
+        x = normal(generator, 2, 5, 6)
+        x[0, 0] = 0.0  # dropout and a norm leave a word of zeros as it is
+        cases.append((block, x))
+    # Behind a norm the mean of a word is 0; in one of the two cases it is so before.
+    cases[3][1].sub_(cases[3][1].mean(dim=-1, keepdim=True))
+    return cases
 
 
 def _verdict(prepare):
@@ -93,6 +102,16 @@ def _verdict(prepare):
         return torch.equal(block(x), x)
 
     return test
+
+
+def _same_mean(block, x):
+    _silence(*_ends(block.train()))
+    return bool(torch.isclose(block(x).mean(), x.mean(), atol=1e-6))
+
+
+def _same_twice(block, x):
+    _silence(*_ends(block.train()))
+    return torch.equal(block(x), block(x))
 
 
 SILENT = Exercise(
@@ -106,8 +125,8 @@ SILENT = Exercise(
         Mistake(
             "every block passes",
             lambda block, x: block(x).shape == x.shape,
-            "Sick blocks pass your test as well as healthy ones. A shape or a mean "
-            "cannot tell them apart.",
+            "Sick blocks pass your test as well as healthy ones. A shape, or one "
+            "number of many, cannot tell them apart.",
             "What comes out must be x itself, number by number.",
         ),
         Mistake(
@@ -139,6 +158,33 @@ SILENT = Exercise(
             lambda block, x: not road_is_free(block, x),
             "Healthy blocks get False, sick ones True.",
             "Read the question again: is the road *free*?",
+        ),
+        Mistake(
+            "attention still speaks",
+            _verdict(lambda block: _silence(block.train().feedforward.down)),
+            "Healthy blocks fail here, because attention still adds something.",
+            "There are two branches. Which layer is the last one of each?",
+        ),
+        Mistake(
+            "no block passes",
+            lambda block, x: False,
+            "Healthy blocks fail your test as well as sick ones. Are both branches of "
+            "*this* block silent, and what do you compare with what?",
+            "Zeros into both last layers, weights and biases. Then compare numbers.",
+        ),
+        Mistake(
+            "only the mean is compared",
+            _same_mean,
+            "A block with a norm on its road passes. Two different tensors may have "
+            "the same mean.",
+            "What comes out must be x itself, number by number.",
+        ),
+        Mistake(
+            "two calls are compared",
+            _same_twice,
+            "A block with a norm on its road passes: twice it gives the same, but not "
+            "x.",
+            "With what should the result be compared?",
         ),
     ),
     "Zeros into the last layer of each branch, then training mode, then compare.",

@@ -57,6 +57,18 @@ def _norm_after_each(x, blocks, norm):
     return x
 
 
+def _norm_before_each(x, blocks, norm):
+    for one in blocks:
+        x = one(norm(x))
+    return x
+
+
+def _pre_norm_again(x, blocks, norm):
+    for one in blocks:
+        x = x + one(norm(x))
+    return norm(x)
+
+
 def _second_road(x, blocks, norm):
     for one in blocks:
         x = x + one(x)
@@ -133,6 +145,34 @@ STACK = Exercise(
             lambda x, blocks, norm: stack(x, blocks[::-1], norm),
             "All blocks, in the wrong order. x enters at blocks[0].",
             "norm(b2(b1(b0(x)))) reads from the inside to the outside.",
+        ),
+        Mistake(
+            "a norm before every block",
+            _norm_before_each,
+            "Each block reads a normed road, and the road behind the last block was "
+            "never normed.",
+            "A pre-norm block has its norms inside. Where does the road need one more?",
+        ),
+        Mistake(
+            "a second road around each block, and a norm on its branch",
+            _pre_norm_again,
+            "You write pre-norm around each block. These blocks are pre-norm inside, "
+            "with a plus of their own.",
+            "The block gives back the whole road, not only its contribution.",
+        ),
+        Mistake(
+            "normed at both ends",
+            lambda x, blocks, norm: stack(norm(x), blocks, norm),
+            "The norm at the end is right. You also norm what the first block is to "
+            "read.",
+            "The norm stands once. At which end of the road?",
+        ),
+        Mistake(
+            "a norm after every block, and once more at the end",
+            lambda x, blocks, norm: norm(_norm_after_each(x, blocks, norm)),
+            "The norm at the end is right. In the loop it meets the road again and "
+            "again.",
+            "The norm stands once, behind the loop.",
         ),
     ),
     "A loop of one line, and one line after it.",

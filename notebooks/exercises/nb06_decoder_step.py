@@ -6,6 +6,7 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 import torch
 from torch import Tensor
 from torch.func import functional_call
+from torch.nn import functional as F
 
 from course_utils.attention import attention_weights
 from course_utils.exercises.drawing import normal
@@ -79,6 +80,22 @@ def _across(state, memory, mask):
     return scores.softmax(dim=0)
 
 
+def _hard(state, memory, mask):
+    best = _weights(state, memory, mask).argmax(dim=-1)
+    return F.one_hot(best, memory.shape[1]).to(memory.dtype)
+
+
+def _zeroed_memory(state, memory, mask, w):
+    memory = memory * mask[..., None]
+    context = _mix(_scores(state, memory).softmax(dim=-1), memory)
+    return _joined(context, state, w)
+
+
+def _bent_before(state, memory, mask, w):
+    context = _mix(_weights(state, memory, mask), memory)
+    return torch.cat([context, state], dim=-1).tanh() @ w.T
+
+
 STEP = Exercise(
     "recurrent.context_step",
     "Gives tanh(W [context; state]), “b m”, for a state “b m”, a memory “b k m”, a "
@@ -114,7 +131,7 @@ STEP = Exercise(
             "True means a real word. masked_fill fills where its own mask is True.",
         ),
         Mistake(
-            "scores times mask",
+            "padding gets a score of 0",
             _with(lambda s, h, mask: (_scores(s, h) * mask).softmax(dim=-1)),
             "The score of padding became 0. Is 0 a low score, when others are "
             "negative?",
@@ -164,6 +181,33 @@ STEP = Exercise(
             ),
             "Some numbers lie outside −1 to 1. Can a state do that?",
             "One function is missing at the very end.",
+        ),
+        Mistake(
+            "the join is forgotten",
+            lambda s, h, mask, w: _mix(_weights(s, h, mask), h),
+            "That is the context. W is unused, and the state itself is lost.",
+            "Read the formula: what stands in the brackets beside the context?",
+        ),
+        Mistake(
+            "hidden places are set to 0 in the memory",
+            _zeroed_memory,
+            "The score of a hidden place is 0 in your version. Does softmax give a "
+            "score of 0 no weight?",
+            "Hide the scores, before the softmax.",
+        ),
+        Mistake(
+            "tanh before W",
+            _bent_before,
+            "You bend context and state first and then send them through W. Can your "
+            "result leave −1 to 1?",
+            "tanh(W [context; state]): which of the two comes last?",
+        ),
+        Mistake(
+            "the best word alone",
+            _with(_hard),
+            "You take the memory of the word with the highest score. Do the other "
+            "words have no share?",
+            "Between scores and mixing stands the softmax.",
         ),
     ),
     "Four lines: score, weight, mix, join. Write the shape behind each.",
@@ -232,6 +276,12 @@ GATE = Exercise(
             lambda: 1 - 1 / 100,
             "That leaves e to the −1 after 100 steps, about 0.37.",
             "Half should be left: which number, 100 times multiplied, gives 0.5?",
+        ),
+        Mistake(
+            "a half to the power of 100",
+            lambda: 0.5**100,
+            "That is what a gate of 0.5 leaves after 100 steps: nearly nothing.",
+            "You know the power, 0.5, and look for its base.",
         ),
     ),
     "Over k steps a constant gate multiplies the gradient by z to the power of k.",

@@ -114,6 +114,18 @@ def _gates_by_tanh(x, state, w, u, b):
     return _gated(update, state, candidate)
 
 
+def _bare_gates(x, state, w, u, b):
+    from_input, from_state = _parts(x, state, w, u, b)
+    reset, update = from_input[0] + from_state[0], from_input[1] + from_state[1]
+    candidate = (from_input[2] + reset * from_state[2]).tanh()
+    return _gated(update, state, candidate)
+
+
+def _u_from_the_left(x, state, w, u, b):
+    turned = torch.cat([third.T for third in u.chunk(3)])
+    return gru_step(x, state, w, turned, b)
+
+
 def _gates_from_the_input(x, state, w, u, b):
     from_input, from_state = _parts(x, state, w, u, b)
     reset, update = from_input[0].sigmoid(), from_input[1].sigmoid()
@@ -205,6 +217,33 @@ GRU_STEP = Exercise(
             "The gates are right. In the candidate, a shut reset gate hides b from "
             "you as well.",
             "b belongs to W x. Behind r stands U h alone.",
+        ),
+        Mistake(
+            "the candidate is the new state",
+            _with_new_state(lambda z, state, new: new),
+            "That is the candidate. Where does the update gate come in?",
+            "One more line: the share z of the old state, and the rest from the "
+            "candidate.",
+        ),
+        Mistake(
+            "no sigmoid in the gates",
+            _bare_gates,
+            "Your gates are any numbers. A gate is a share, from 0 to 1.",
+            "Which function squeezes any number between 0 and 1?",
+        ),
+        Mistake(
+            "no tanh in the candidate",
+            _with_candidate(lambda mine, old, r: mine + r * old),
+            "The gates are right. Your candidate can be any number, and a state lies "
+            "between −1 and 1.",
+            "Which function stands around the whole candidate?",
+        ),
+        Mistake(
+            "the matrices U are not transposed",
+            _u_from_the_left,
+            "W is right. Each third of U is square, so the product runs either way "
+            "round. Which one is U h for a state that lies in a row?",
+            "Treat U as you treat W.",
         ),
     ),
     (

@@ -72,6 +72,12 @@ GENERAL = Exercise(
             "Every score is too small by the same factor.",
             "Nobody scaled in 2015, and a learned W can scale for itself.",
         ),
+        Mistake(
+            "a softmax too many",
+            lambda q, k, w: (q @ w @ k.mT).softmax(dim=-1),
+            "Your rows add up to 1: these are weights already.",
+            "Which of the two is asked for, scores or weights?",
+        ),
     ),
     "Two products: first the keys through W, then every query with every key.",
     shared=scores_of_the_layer,
@@ -189,6 +195,31 @@ ADDITIVE = Exercise(
             lambda q, k, w, u, v: _sum(q, k, w.T, u.T).tanh() @ v,
             "Both matrices are used, each on the right side, but transposed.",
             "Vectors lie in rows. For a column s it is W s; what is it for a row?",
+        ),
+        Mistake(
+            "scaled",
+            lambda q, k, w, u, v: _sum(q, k, w, u).tanh() @ v / len(v) ** 0.5,
+            "Every score is too small by the same factor.",
+            "The root belongs to dot products of 2017. The formula here has none.",
+        ),
+        Mistake(
+            "sigmoid in place of tanh",
+            lambda q, k, w, u, v: _sum(q, k, w, u).sigmoid() @ v,
+            "What v weighs is never negative in your version.",
+            "Both functions bend. Which of them stands in the formula?",
+        ),
+        Mistake(
+            "one matrix for both sides",
+            lambda q, k, w, u, v: _sum(q, k, w, w).tanh() @ v,
+            "Queries and keys go through the same matrix. One argument is unused.",
+            "W belongs to the states that ask. What belongs to the memory?",
+        ),
+        Mistake(
+            "v inside the tanh, entry by entry",
+            lambda q, k, w, u, v: (v * _sum(q, k, w, u)).tanh().sum(dim=-1),
+            "You multiply by v first and bend afterwards, entry by entry. In which "
+            "order does the formula do it?",
+            "tanh of m numbers comes first. Then v weighs them.",
         ),
     ),
     "Give each side an axis of length 1 where the other side has its positions; then "

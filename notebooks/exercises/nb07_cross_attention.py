@@ -3,6 +3,8 @@
 Knows the shared kernel and loss. Knows nothing of how an answer is run or shown.
 """
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -31,7 +33,7 @@ def _cross_cases(generator):
         return x, memory, *normal(generator, 3, m, d) / m**0.5, mask
 
     # Some mistakes run only where target and source are equally long.
-    return [one([5, 3], 3, 6, 4), one([4, 2, 3], 4, 7, 2), one([2], 1, 3, 5)]
+    return [one([3, 5], 3, 6, 4), one([2, 4, 3], 4, 7, 2), one([2], 1, 3, 5)]
 
 
 def _cross(of_queries, of_keys, of_values, change=lambda mask, t: mask):
@@ -48,6 +50,14 @@ def _cross(of_queries, of_keys, of_values, change=lambda mask, t: mask):
 
 def _causal_too(mask, t):
     return mask & torch.ones(t, mask.shape[-1], dtype=torch.bool).tril()
+
+
+def _causal_only(mask, t):
+    return torch.ones(t, mask.shape[-1], dtype=torch.bool).tril()
+
+
+def _zeroed_values(x, memory, w_q, w_k, w_v, mask):
+    return attend(x @ w_q, memory @ w_k, memory @ w_v * mask.mT)
 
 
 def _zeroed_memory(x, memory, w_q, w_k, w_v, mask):
@@ -157,6 +167,37 @@ CROSS = Exercise(
             "with the product of queries and keys?",
             "Hand the three products to `attend` as they are.",
         ),
+        Mistake(
+            "the matrices of queries and keys exchanged",
+            lambda x, memory, w_q, w_k, w_v, mask: attend(
+                x @ w_k, memory @ w_q, memory @ w_v, mask
+            ),
+            "The values are right. Two of the three matrices have changed places.",
+            "Who asks goes through W_q. Who asks here?",
+        ),
+        Mistake(
+            "a causal mask in place of the mask",
+            _cross(0, 1, 1, _causal_only),
+            "Your mask hides the end of the source from the first words of the "
+            "target, and lets them look at padding.",
+            "The source is finished before writing begins. What is there to hide?",
+        ),
+        Mistake(
+            "hidden places take a share and hand over nothing",
+            _zeroed_values,
+            "A hidden place hands over nothing, but it still takes its share of the "
+            "weight from the others.",
+            "`attend` takes the mask as its fourth argument and hides scores by it.",
+        ),
+        Mistake(
+            "the memory itself is handed over",
+            lambda x, memory, w_q, w_k, w_v, mask: attend(
+                x @ w_q, memory @ w_k, memory, mask
+            ),
+            "The right words are found. One matrix is unused, and your context has "
+            "the width of the memory.",
+            "Three matrices, three products. Which one belongs to what comes back?",
+        ),
     ),
     "Three products and one call of `attend`. For each of the three: of what?",
     trains=True,
@@ -184,7 +225,8 @@ def loss_of_the_course(scores: Tensor, target: Tensor, pad_id: int) -> Tensor:
 def _loss_cases(generator):
     def one(lengths, v, pad_id):
         b, t = len(lengths), max(lengths)
-        target = torch.randint(3, v, (b, t), generator=generator)
+        words = torch.tensor([i for i in range(3, v) if i != pad_id])
+        target = words[torch.randint(len(words), (b, t), generator=generator)]
         for row, length in zip(target, lengths, strict=True):
             row[0], row[length - 1], row[length:] = 1, 2, pad_id
         return normal(generator, b, t, v) * 2, target, pad_id
@@ -307,6 +349,31 @@ LOSS = Exercise(
             "You turn the scores into probabilities, and cross-entropy does it again. "
             "How far apart can two of its inputs then be?",
             "F.cross_entropy takes scores as they come from the model.",
+        ),
+        Mistake(
+            "bits",
+            lambda s, t, pad: loss(s, t, pad) / math.log(2),
+            "The right loss in another unit: yours is larger by a factor of 1.44.",
+            "The natural logarithm gives nats.",
+        ),
+        Mistake(
+            "divided by the number of sentences",
+            lambda s, t, pad: _added_up(s, t, pad) / len(t),
+            "A batch of longer sentences would make larger steps.",
+            "Nats *per token*: count the real labels.",
+        ),
+        Mistake(
+            "both lose their last column",
+            lambda s, t, pad: _mean(s[:, :-1], t[:, :-1], t[:, :-1] != pad),
+            "Both are cut at the same end, so each position is asked for the word "
+            "that it has just read.",
+            "Which of the two loses its first column, and which its last?",
+        ),
+        Mistake(
+            "a pad_id of your own",
+            lambda s, t, pad: loss(s, t, 0),
+            "Right where padding is 0. In one of the cases it is another number.",
+            "One argument is unused.",
         ),
     ),
     "Three steps: shift, cross-entropy in each place, a mean over what is real.",

@@ -57,7 +57,8 @@ def _writer(texts, size, lost, noise):
 
 
 def _cases(generator):
-    """Rows of unlike length; an end token that begins, too; one row; all ends at once.
+    """Rows of unlike length; an end token in begin; one row; all ends at once; padding
+    in begin.
 
     A row would go on after its end token, if somebody let it. No two begin alike.
     """
@@ -79,9 +80,10 @@ def _cases(generator):
 
     return [
         one([[3], [4], [5]], 2, 0, [3, 6, 1], 9),
-        one([[2, 4], [2, 5]], 2, 1, [9, 2], 5),
+        one([[4, 2], [5, 2]], 2, 1, [9, 2], 5),
         one([[0, 5]], 3, 1, [4], 7),
         one([[0, 4], [0, 5]], 1, 0, [4, 4], 4),
+        one([[0]], 1, 0, [3], 6),
     ]
 
 
@@ -138,6 +140,52 @@ def _asks_too_early(model, begin, end_id, pad_id, limit):
         if ended.all():
             break
         ended = ended | (best == end_id)
+    return ids
+
+
+def _start_counts_at_once(model, begin, end_id, pad_id, limit):
+    ids, ended = begin, (begin == end_id).any(dim=1)
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1).masked_fill(ended, pad_id)
+        ids = torch.cat([ids, best[:, None]], dim=1)
+        ended = ended | (best == end_id)
+        if ended.all():
+            break
+    return ids
+
+
+def _stops_before_it_writes(model, begin, end_id, pad_id, limit):
+    ids, ended = begin, torch.zeros(len(begin), dtype=torch.bool)
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1).masked_fill(ended, pad_id)
+        ended = ended | (best == end_id)
+        if ended.all():
+            break
+        ids = torch.cat([ids, best[:, None]], dim=1)
+    return ids
+
+
+def _newest_only(model, begin, end_id, pad_id, limit):
+    ids, newest = begin, begin
+    ended = torch.zeros(len(begin), dtype=torch.bool)
+    for _ in range(limit):
+        newest = model(newest)[:, -1:].argmax(dim=-1)
+        newest = newest.masked_fill(ended[:, None], pad_id)
+        ids = torch.cat([ids, newest], dim=1)
+        ended = ended | (newest[:, 0] == end_id)
+        if ended.all():
+            break
+    return ids
+
+
+def _newest_decides(model, begin, end_id, pad_id, limit):
+    ids = begin
+    for _ in range(limit):
+        best = model(ids)[:, -1].argmax(dim=-1)
+        best = best.masked_fill(ids[:, -1] == end_id, pad_id)
+        ids = torch.cat([ids, best[:, None]], dim=1)
+        if (best == end_id).all():
+            break
     return ids
 
 
@@ -256,6 +304,35 @@ GREEDY = Exercise(
             )[:, begin.shape[1] :],
             "All new tokens are there, but those that you were given are missing.",
             "Start the ids with `begin` and return them whole.",
+        ),
+        Mistake(
+            "an end token in begin is followed by padding",
+            _start_counts_at_once,
+            "Some models begin with the very token that ends a text. Yours writes one "
+            "token of padding there and stops.",
+            "Only *new* tokens can end a row: at the start none has ended.",
+        ),
+        Mistake(
+            "the last end token is left out",
+            _stops_before_it_writes,
+            "When the last row ends, your loop stops before it has put that column "
+            "behind the ids.",
+            "A row keeps its end token. Write first, then ask whether all rows have "
+            "ended.",
+        ),
+        Mistake(
+            "only the newest token decides",
+            _newest_decides,
+            "A row pads once and then writes words again: the newest token is padding "
+            "then, and no end token.",
+            "Keep a bool per row that remembers whether it has ended.",
+        ),
+        Mistake(
+            "the model gets the newest tokens only",
+            _newest_only,
+            "At the first step the model reads `begin`, later only one token. It does "
+            "not know what stands before it.",
+            "It has no memory of its own. Hand it all ids that are there so far.",
         ),
     ),
     (

@@ -87,6 +87,32 @@ SMOOTHED = Exercise(
             "The formula adds up to 1 by itself: a share of 1 − epsilon and one of "
             "epsilon.",
         ),
+        Mistake(
+            "epsilon is taken away only",
+            lambda r, v, e: _spread(r, v, 1 - e, 0.0),
+            "It adds up to 1 − epsilon. Where has epsilon gone?",
+            "What the right token gives away is shared by all tokens.",
+        ),
+        Mistake(
+            "the right token keeps 1",
+            lambda r, v, e: _spread(r, v, 1.0, e / v),
+            "The others are right. All together they add up to more than 1: how much "
+            "should the right token have?",
+            "It gives epsilon away, and gets one crumb back.",
+        ),
+        Mistake(
+            "crumbs of epsilon / (v − 1) for all",
+            lambda r, v, e: _spread(r, v, 1 - e + e / (v - 1), e / (v - 1)),
+            "Every token gets a crumb, as it should, but it adds up to more than 1. "
+            "Into how many pieces do you cut epsilon?",
+            "As many pieces as tokens.",
+        ),
+        Mistake(
+            "1 − epsilon / v for the right token",
+            lambda r, v, e: _spread(r, v, 1 - e / v, e / v),
+            "The others are right. The right token gives away no more than one crumb.",
+            "It gives away all of epsilon, and gets one crumb back.",
+        ),
     ),
     "Fill a vector with the crumb. Then think about one entry.",
 )

@@ -36,7 +36,7 @@ def _beam_cases(generator):
     log_probs[-1, :] = 0  # two likely words behind the worst beginning
     log_probs[-1, [1, 4]] = torch.tensor([4.0, 3.9]).to(log_probs)
     log_probs[-1] = log_probs[-1].log_softmax(dim=-1)
-    return [one(3, 7), one(4, 5), one(2, 9), (totals, log_probs)]
+    return [one(3, 7), one(4, 5), one(2, 9), (totals, log_probs), one(1, 6)]
 
 
 def _step(combine, keep=lambda total, picks, log_probs: total.flatten()[picks]):
@@ -76,6 +76,11 @@ def _divided_by_the_width(totals, log_probs):
     return picks // width, picks % width, best
 
 
+def _old_totals(totals, log_probs):
+    parents, tokens, _ = beam_step(totals, log_probs)
+    return parents, tokens, totals[parents]
+
+
 def _exchanged(totals, log_probs):
     parents, tokens, best = beam_step(totals, log_probs)
     return tokens, parents, best
@@ -112,6 +117,12 @@ BEAM = Exercise(
             "At the next step nobody knows any more how good the beginning was.",
         ),
         Mistake(
+            "the totals of the parents are handed on",
+            _old_totals,
+            "Well chosen, but your totals do not hold the new token yet.",
+            "Which numbers did `topk` compare? Those are the new totals.",
+        ),
+        Mistake(
             "the totals come in after the choice",
             _totals_after_the_choice,
             "The totals are right for what you chose, but you chose by the last word "
@@ -130,6 +141,12 @@ BEAM = Exercise(
             _step(torch.mul),
             "Two bad numbers below 0 make a good one above it.",
             "Probabilities multiply. And their logarithms?",
+        ),
+        Mistake(
+            "probabilities are added to logarithms",
+            _step(lambda totals, log_probs: totals + log_probs.exp()),
+            "The totals are logarithms, and what you add to them are probabilities.",
+            "log_probs are logarithms already. Is there anything to convert?",
         ),
         Mistake(
             "divided by the width",
@@ -197,6 +214,8 @@ CHOICE = Exercise(
         ([-2.0, -2.9, -2.3, -6.0], [3, 11, 4, 12], 0.6),
         ([-1.5, -4.0, -1.9], [2, 5, 9], 1.0),
         ([-3.0, -3.5], [4, 6], 0.8),
+        ([-5.0, -2.0, -2.1], [9, 2, 8], 0.7),  # the largest total is not the first
+        ([-3.0, -2.5, -2.6], [7, 5, 12], 0.0),  # no rule at all
     ],
     (
         Mistake(
@@ -234,6 +253,18 @@ CHOICE = Exercise(
             _choice_by(lambda total, n, p: total / ((5 + n) / 6 * p)),
             "A factor is the same for short and long, so it chooses nothing.",
             "With penalty 0 there should be no rule at all. Is that so?",
+        ),
+        Mistake(
+            "the penalty is not used",
+            _choice_by(lambda total, n, p: total / ((5 + n) / 6)),
+            "Right for penalty 1. Yours is the same for every penalty.",
+            "With penalty 0 there should be no rule at all. Is that so?",
+        ),
+        Mistake(
+            "the power is always 0.6",
+            _choice_by(lambda total, n, p: total / length_rule(n, 0.6)),
+            "0.6 is what `beam_search` takes unless told otherwise. What are you told?",
+            "The function has a third argument.",
         ),
         Mistake(
             "the value before the division",

@@ -60,10 +60,32 @@ BREVITY = Exercise(
             "BLEU belongs to a whole corpus: add up the lengths first.",
         ),
         Mistake(
-            "max in place of min",
+            "free where the output is short, above 1 where it is long",
             lambda c, r: max(1.0, math.exp(1 - sum(r) / sum(c))),
             "Short outputs go free, and long ones get a factor above 1.",
-            "The factor is 1 at most. Which of the two functions holds it there?",
+            "The factor is 1 at most. For which outputs is it 1?",
+        ),
+        Mistake(
+            "the sign turned",
+            lambda c, r: min(1.0, math.exp(sum(r) / sum(c) - 1)),
+            "Your exponent is above 0 for short outputs, and they go free.",
+            "What is the exponent of an output half as long as its reference?",
+        ),
+        Mistake(
+            "c over r in the exponent",
+            lambda c, r: 1.0 if sum(c) >= sum(r) else math.exp(1 - sum(c) / sum(r)),
+            "Long outputs go free, as they should. Short ones get a factor above 1.",
+            "Which of the two lengths stands below the line?",
+        ),
+        Mistake(
+            "a mean of ratios",
+            lambda c, r: min(
+                1.0,
+                math.exp(1 - sum(b / a for a, b in zip(c, r, strict=True)) / len(c)),
+            ),
+            "You divide for each sentence and average the ratios. A sentence of two "
+            "words weighs as much as one of twenty.",
+            "BLEU belongs to a whole corpus: add up the lengths first.",
         ),
         Mistake(
             "the first sentence only",

@@ -68,6 +68,34 @@ def _of_the_reference(output, references, n):
     return hits, max(runs(reference, n).total() for reference in references)
 
 
+def _counts_of_the_references(output, references, n):
+    allowed = Counter()
+    for reference in references:
+        allowed |= runs(reference, n)
+    found = runs(output, n)
+    return sum(allowed[run] for run in found), found.total()
+
+
+def _shorter_at_the_end(output, references, n):
+    """Slices at every place: the last ones hold fewer than n words."""
+
+    def cut(words):
+        return Counter(tuple(words[place : place + n]) for place in range(len(words)))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= cut(reference)
+    return (cut(output) & allowed).total(), len(output)
+
+
+def _inside_of_words(output, references, n):
+    """Joins the words and looks for a run in the text, also inside of words."""
+    found = runs(output, n)
+    texts = [" ".join(reference) for reference in references]
+    allowed = {run: max(text.count(" ".join(run)) for text in texts) for run in found}
+    return (found & Counter(allowed)).total(), found.total()
+
+
 def _one_long_reference(output, references, n):
     joined = [word for reference in references for word in reference]
     return clipped(output, [joined], n)
@@ -110,6 +138,10 @@ CLIPPED = Exercise(
         (_words("one two"), [_words("one two three four")], 3),
         (_words("one two three"), [_words("three two one")], 3),
         (_words("one"), [_words("one two three")], 3),
+        (_words("the cat"), [_words("the cat saw the dog and the cow")], 1),
+        (_words("out sideline"), [_words("outside line")], 2),  # alike without a space
+        (_words("a cat sat"), [_words("the cat sat"), _words("a dog was not here")], 2),
+        (_words("he sat"), [_words("the cat sat")], 1),
     ],
     (
         Mistake(
@@ -141,6 +173,26 @@ CLIPPED = Exercise(
             lambda output, references, n: clipped(output, references[:1], n),
             "What only another reference holds is no hit in your version.",
             "A run may come from any of the references.",
+        ),
+        Mistake(
+            "the last reference only",
+            lambda output, references, n: clipped(output, references[-1:], n),
+            "What only an earlier reference holds is no hit in your version.",
+            "Does your loop keep what earlier references have allowed?",
+        ),
+        Mistake(
+            "the counts of the references are the hits",
+            _counts_of_the_references,
+            "A run that the output has once is a hit twice where a reference holds it "
+            "twice.",
+            "There are two counts of each run. Which of them is a bound for the hits?",
+        ),
+        Mistake(
+            "letters are compared, not words",
+            _inside_of_words,
+            "You look for a run in a text. “the” holds “he” as well. Is “he” a word of "
+            "that reference?",
+            "Compare words with words: a run is a tuple of n of them.",
         ),
         Mistake(
             "the best single reference",
@@ -179,6 +231,12 @@ CLIPPED = Exercise(
             "A run that two references hold is a hit twice, though the output has it "
             "once.",
             "First decide how often a run is allowed, then count the hits once.",
+        ),
+        Mistake(
+            "shorter runs at the end",
+            _shorter_at_the_end,
+            "The last pieces that you cut hold fewer than n words. Are they runs of n?",
+            "Where does the last run of n words begin?",
         ),
         Mistake(
             "less than no runs",

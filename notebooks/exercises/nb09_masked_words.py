@@ -73,6 +73,15 @@ MISTAKES = (
         "-100 says: do not count. Turn the mask of your labels round.",
     ),
     Mistake(
+        "the visible words are asked for",
+        lambda ids, chosen, mask_id: _with(
+            ids, chosen, mask_id, labels=ids.masked_fill(chosen | (ids == 0), -100)
+        ),
+        "Padding is ignored, and so are the hidden words. What is left can be read in "
+        "the inputs.",
+        "-100 says: do not count. Which words should count?",
+    ),
+    Mistake(
         "padding can be chosen",
         lambda ids, chosen, mask_id: (
             ids.masked_fill(chosen, mask_id),

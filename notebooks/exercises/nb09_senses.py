@@ -28,7 +28,12 @@ def _largest_of_the_masked(vectors, positions):
 
 def _places(generator):
     long, short = normal(generator, 3, 5, 7), normal(generator, 2, 4, 6)
-    return [(long, torch.tensor([1, 3, 2])), (short, torch.tensor([0, 2]))]
+    single = normal(generator, 1, 3, 4)
+    return [
+        (long, torch.tensor([1, 3, 2])),
+        (short, torch.tensor([0, 2])),
+        (single, torch.tensor([1])),
+    ]
 
 
 PICK = Exercise(
@@ -74,6 +79,18 @@ PICK = Exercise(
             "Positions count from 0, as Python does.",
         ),
         Mistake(
+            "the word after",
+            lambda vectors, positions: pick(vectors, positions + 1),
+            "Off by one: you read the right neighbor.",
+            "Positions count from 0, as Python does.",
+        ),
+        Mistake(
+            "the start of the row",
+            lambda vectors, positions: vectors[:, 0],
+            "You read every row at its first place, whatever positions says.",
+            "positions says where to read. You do not use it.",
+        ),
+        Mistake(
             "the end of the row",
             lambda vectors, positions: vectors[:, -1],
             "That is where a causal model answers, and here it may be padding.",
@@ -114,9 +131,12 @@ def pool(
 
 def _padded(generator):
     real = torch.tensor([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool()
+    zeros = normal(generator, 2, 4, 6)
+    zeros[0, 1] = 0  # a real word may have the number 0
     return [
         (normal(generator, 3, 5, 7), real),
-        (normal(generator, 2, 4, 6), real[:2, :4]),
+        (zeros, real[:2, :4]),
+        (normal(generator, 1, 5, 4), real[1:2]),
     ]
 
 
@@ -139,6 +159,12 @@ POOL = Exercise(
             lambda vectors, real: (vectors * real[:, :, None]).mean(1),
             "The sum is right. By how many words do you divide it?",
             "A sentence of 2 words in a row of 5 is divided by 5. Count each row.",
+        ),
+        Mistake(
+            "padding is in the sum, but not counted",
+            lambda vectors, real: vectors.sum(1) / real.sum(1)[:, None],
+            "You divide by the right number. What have you added up?",
+            "The vectors of padded positions are not 0 by themselves.",
         ),
         Mistake(
             "the first places of each row",
@@ -230,6 +256,18 @@ MISREAD = (
         "Average the heads before you choose.",
     ),
     Mistake(
+        "the last head only",
+        lambda weights, position: weights[-1, position].argmax(),
+        "One head has spoken. What do the others say?",
+        "Average the heads before you choose.",
+    ),
+    Mistake(
+        "only the words up to this one",
+        lambda weights, position: weights[:, position, : position + 1].mean(0).argmax(),
+        "You look at the word and what stands before it. May a clue come later?",
+        "The row of the word has an entry for each position, on both sides.",
+    ),
+    Mistake(
         "the strongest single head decides",
         lambda weights, position: weights[:, position].amax(0).argmax(),
         "One loud head outvotes all others. An average was asked for.",
@@ -292,9 +330,24 @@ def _maps(generator):
 
     own = 0.1 * normal(generator, 3, 5, 5)
     own[:, 3, 3] += 4  # the word looks at itself most
-    outvoted = torch.tensor([[0.4, 0.35, 0.25], [0.4, 0.35, 0.25], [0.05, 0.9, 0.05]])
-    three = outvoted.to(own)[:, None].expand(3, 3, 3).clone()
-    return [one(4, 7, 2), one(5, 6, 4), (own.softmax(dim=-1), 3), (three, 2)]
+    outvoted = [[0.4, 0.35, 0.25], [0.4, 0.35, 0.25], [0.05, 0.9, 0.05]]
+    no_median = [[0.04, 0.8, 0.1, 0.06], [0.0, 0.3, 0.4, 0.3], [0.0, 0.15, 0.4, 0.45]]
+    late = [[0.07, 0.01, 0.3, 0.62], [0.07, 0.01, 0.3, 0.62], [0.25, 0.25, 0.5, 0.0]]
+    steady = [[0.85, 0.05, 0.0, 0.1], [0.0, 0.3, 0.3, 0.4], [0.0, 0.3, 0.3, 0.4]]
+
+    def by_hand(rows):
+        weights = torch.tensor(rows).to(own)
+        return weights[:, None].repeat(1, weights.shape[1], 1)
+
+    return [
+        one(4, 7, 2),
+        one(5, 6, 4),
+        (own.softmax(dim=-1), 3),
+        (by_hand(outvoted), 2),
+        (by_hand(no_median), 2),
+        (by_hand(late), 1),
+        (by_hand(steady), 1),
+    ]
 
 
 CLUE = Exercise(

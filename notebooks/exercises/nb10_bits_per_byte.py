@@ -26,7 +26,8 @@ def tokens_per_byte(text: str, ids: Sequence[int]) -> float:
 def _cut_texts(generator):
     drawn = [torch.randint(500, (n,), generator=generator) for n in (7, 11, 17)]
     drawn[1][-1] = drawn[1][0]  # a token that stands there twice
-    return [(t, ids.tolist()) for t, ids in zip(TEXTS, drawn, strict=True)]
+    cases = [(t, ids.tolist()) for t, ids in zip(TEXTS, drawn, strict=True)]
+    return [*cases, ("  Đi \n", [3, 41, 7])]  # white space has bytes, too
 
 
 PER_BYTE = Exercise(
@@ -147,6 +148,29 @@ BITS = Exercise(
             ),
             "A bit is less than a nat. Should the number grow or shrink?",
             "1 nat is 1.44 bits. Multiply or divide by ln 2?",
+        ),
+        Mistake(
+            "the numbers of tokens are not used",
+            lambda nats, counts, texts: (
+                sum(nats) / math.log(2) / sum(len(text.encode()) for text in texts)
+            ),
+            "You add up the mean losses, as if each text had one token.",
+            "A mean loss times its number of tokens gives all nats of that text.",
+        ),
+        Mistake(
+            "the texts' own values are added up",
+            lambda nats, counts, texts: sum(
+                bits_of_all(*([part] for part in one))
+                for one in zip(nats, counts, texts, strict=True)
+            ),
+            "Your number grows with each further text. Should a price per byte?",
+            "First add up all nats and all bytes. Divide once, at the end.",
+        ),
+        Mistake(
+            "bits per bit",
+            lambda nats, counts, texts: bits_of_all(nats, counts, texts) / 8,
+            "You divide by the number of bits in the texts.",
+            "How many bytes do the texts have? A byte is not counted as 8 here.",
         ),
         Mistake(
             "the mean of the texts' own values",

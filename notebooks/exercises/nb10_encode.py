@@ -113,13 +113,33 @@ def _known_at_first(word, merges):
     return list(word)
 
 
+def _walks(word, merges):
+    """Joins all known pairs that it meets from the left, until a walk finds none."""
+    ids = _one_pass(tuple(word), merges)
+    return ids if ids == list(word) else _walks(ids, merges)
+
+
+def _backwards(word, merges):
+    for pair, new in reversed(merges.items()):
+        word = bpe.join(word, pair, new)
+    return list(word)
+
+
+def _until_one_is_missing(word, merges):
+    for pair, new in merges.items():
+        if pair not in set(pairwise(word)):
+            break
+        word = bpe.join(word, pair, new)
+    return list(word)
+
+
 def _taught(generator):
     order = torch.randperm(4, generator=generator).tolist()
     a, b, c, d = ((4, 37, 90, 150)[place] for place in order)
     pairs = [(b, c), (c, d), (b, b), (c, 262), (a, 260), (a, b), (260, b)]
     merges = {pair: 260 + place for place, pair in enumerate(pairs)}
     words = [(b, b, c, b, c, d), (c, b, b, b, c, b, b), (c, d, b, b), (a, b, c, d)]
-    words += [(a, b, c), (b, c, b, c, b), (a, b, c, a, b, c)]
+    words += [(a, b, c), (b, c, b, c, b), (a, b, c, a, b, c), (b, b, b), (b, c, c, d)]
     return [(word, merges) for word in [*words, (a,)]]
 
 
@@ -167,6 +187,27 @@ ENCODE = Exercise(
             _most_frequent,
             "You ask this word what is frequent. Training asked its texts, once.",
             "What training found is written down: the order of `merges`.",
+        ),
+        Mistake(
+            "the merges backwards",
+            _backwards,
+            "You begin with the merge learned last. Late merges are made of early "
+            "ones.",
+            "Which of the merges can find its pair in single bytes?",
+        ),
+        Mistake(
+            "one walk after the other, from left to right",
+            _walks,
+            "In a walk you join each known pair that you meet. Two known pairs may "
+            "share an id: which of them wins?",
+            "Where a pair stands does not matter. When was it learned?",
+        ),
+        Mistake(
+            "the first merge that is missing ends it",
+            _until_one_is_missing,
+            "A merge whose pair is not in the word ends your loop. What about the "
+            "later ones?",
+            "A word need not hold every pair. Go on with the next merge.",
         ),
         Mistake(
             "each merge at one place only",

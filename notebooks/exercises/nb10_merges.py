@@ -38,7 +38,7 @@ def pair_counts(words: dict[Word, int]) -> Counter[bpe.Pair]:
 def _words(generator):
     a, b, c, d = _drawn(generator, [4, 37, 90, 260])
     mixed = {(a, b, a, b): 3, (b, b, b): 2, (c,): 9, (b, a, d): 5, (d, c): 1}
-    return [(mixed,), ({(a, a, a, a, b): 4, (b, c, b): 2},)]
+    return [(mixed,), ({(a, a, a, a, b): 4, (b, c, b): 2, (a, b): 1},)]
 
 
 def _counted(words, pairs_of):
@@ -63,6 +63,14 @@ def _overwritten(words):
     pairs = {}
     for word, times in words.items():
         pairs |= _counted({word: times}, pairwise)
+    return pairs
+
+
+def _set_not_added(words):
+    pairs = {}
+    for word, times in words.items():
+        for pair in pairwise(word):
+            pairs[pair] = times
     return pairs
 
 
@@ -126,6 +134,24 @@ PAIR_COUNTS = Exercise(
             "“the” and “then” hold the same pair. The second has wiped out the first.",
             "What stands there already, when the next word brings its count?",
         ),
+        Mistake(
+            "counts are set, not added",
+            _set_not_added,
+            "A pair that you meet again loses the count that it had.",
+            "What stands there already, when the pair comes once more?",
+        ),
+        Mistake(
+            "the first word only",
+            lambda words: _counted(dict([*words.items()][:1]), pairwise),
+            "What only later words hold is missing.",
+            "Does your function return before the loop over the words has ended?",
+        ),
+        Mistake(
+            "the last id and the first make a pair",
+            lambda words: _counted(words, lambda w: zip((w[-1], *w), w, strict=False)),
+            "You count one pair too many in each word. Which place is word[-1]?",
+            "A word of n ids has n − 1 pairs: (0, 1), (1, 2), …",
+        ),
     ),
     "Two loops: over the words, and over the neighbors in one. How much is added?",
 )
@@ -167,6 +193,16 @@ def _up_to_the_last(word, pair, new):
     return result
 
 
+def _pair_at_the_end_stays(word, pair, new):
+    """Does not compare the last two ids."""
+    result, place = [], 0
+    while place < len(word):
+        found = place < len(word) - 2 and word[place : place + 2] == pair
+        result.append(new if found else word[place])
+        place += 2 if found else 1
+    return result
+
+
 def _once(word, pair, new):
     for place, here in enumerate(pairwise(word)):
         if here == pair:
@@ -199,7 +235,7 @@ def _in_a_text(word, pair, new):
 
 def _lines(generator):
     a, b, c = _drawn(generator, [4, 37, 90])
-    words = (a, b, a, c, b, a, b), (b, a, b, a), (c, b, a, a, b)
+    words = (a, b, a, c, b, a, b), (b, a, b, a), (c, b, a, a, b), (a, b, a, b, c)
     cases = [(word, (a, b), 260) for word in words]
     cases += [((a,) * length, (a, a), 261) for length in (3, 4, 5)]
     digits = (11, 2, 1, 2, 1, 21), (1, 2), 300  # as a text it holds “1 2” three times
@@ -243,6 +279,18 @@ MERGE = Exercise(
             _up_to_the_last,
             "The last id of a word is missing. How far does your loop go?",
             "An id without a right neighbor still belongs to the word.",
+        ),
+        Mistake(
+            "a pair at the end stays",
+            _pair_at_the_end_stays,
+            "The last two ids of a word are never joined. How far do you compare?",
+            "A word of n ids has a pair at place n − 2, too.",
+        ),
+        Mistake(
+            "the last id comes twice",
+            lambda word, pair, new: [*_up_to_the_last(word, pair, new), word[-1]],
+            "Where a word ends in the pair, its last id stands there again.",
+            "Has the last id been used already, when you put it at the end?",
         ),
         Mistake(
             "the other order counts as well",

@@ -56,6 +56,51 @@ def _all_or_nothing(ids, pieces):
     return shown
 
 
+def _all_or_left_out(ids, pieces):
+    """As before, and an id that has to wait gets no entry."""
+    shown, waiting = [], b""
+    for id in ids:
+        waiting += pieces[id]
+        try:
+            shown.append(waiting.decode("utf-8"))
+            waiting = b""
+        except UnicodeDecodeError:
+            continue
+    return shown
+
+
+def _never_emptied(ids, pieces):
+    shown, waiting = [], b""
+    for id in ids:
+        waiting += pieces[id]
+        try:
+            shown.append(waiting.decode("utf-8"))
+        except UnicodeDecodeError:
+            shown.append("")
+    return shown
+
+
+def _cut_by_characters(ids, pieces):
+    """Removes as many bytes as characters were shown."""
+    shown, waiting = [], b""
+    for id in ids:
+        waiting += pieces[id]
+        shown.append(waiting.decode("utf-8", errors="ignore"))
+        waiting = waiting[len(shown[-1]) :]
+    return shown
+
+
+def _emptied_with_the_rest(ids, pieces):
+    """Forgets the unfinished end as soon as something can be shown."""
+    shown, waiting = [], b""
+    for id in ids:
+        waiting += pieces[id]
+        shown.append(waiting.decode("utf-8", errors="ignore"))
+        if shown[-1]:
+            waiting = b""
+    return shown
+
+
 def _bytes_as_characters(ids, pieces):
     return [pieces[id].decode("latin-1") for id in ids]
 
@@ -64,7 +109,7 @@ def _arriving(generator):
     """Streams over one vocabulary, whose ids are drawn."""
     cuts = [b"b", b"\xc3", b"\xa0n", b" \xf0\x9f", b"\x99\x82", b" ok", b"n\xc6"]
     cuts += [b"\xb0\xe1\xbb", b"\x9b", b"c \xe1", b"\xba\xbf", b"\xf0", b"\x9f"]
-    cuts += [b"\x99", b"\x82"]
+    cuts += [b"\x99", b"\x82", b"a\xf0\x9f\x99", b"\xc3\xa9t"]
     order = torch.randperm(len(cuts), generator=generator).tolist()
     pieces = [b"" for _ in cuts]
     for piece, id in zip(cuts, order, strict=True):
@@ -73,6 +118,7 @@ def _arriving(generator):
         (0, 1, 2, 3, 4, 5),  # bàn 🙂 ok
         (6, 7, 8, 9, 10, 3),  # nước ế and half a face
         (5, 11, 12, 13, 14, 0),  # the bytes of a face, one by one
+        (15, 14, 16, 0),  # three bytes of a face behind a letter; a whole é
         (0, 5, 0),
         (5,),
         (1,),
@@ -124,6 +170,33 @@ STREAM = Exercise(
             _all_or_nothing,
             "A piece may end one character and begin another. The first is complete.",
             "Show the part that is valid. Only the rest has to wait.",
+        ),
+        Mistake(
+            "only whole pieces, and the others are left out",
+            _all_or_left_out,
+            "Your list is shorter than the row of ids, and a whole character may wait "
+            "for the next.",
+            "An id that shows nothing gets an empty text. Of a longer piece show the "
+            "part that is valid.",
+        ),
+        Mistake(
+            "what was shown stays in store",
+            _never_emptied,
+            "The beginning comes again and again. When do you forget what is shown?",
+            "Keep only the bytes that are not shown yet.",
+        ),
+        Mistake(
+            "the rest is thrown away with what is shown",
+            _emptied_with_the_rest,
+            "A piece may end one character and begin another. Where are the bytes of "
+            "the second?",
+            "Remove the bytes of what you show, and no others.",
+        ),
+        Mistake(
+            "as many bytes removed as characters shown",
+            _cut_by_characters,
+            "After “à” one byte of it is still in store. How many bytes has “à”?",
+            "`len` of a text counts characters. What you store are bytes.",
         ),
         Mistake(
             "a byte is taken for a character",

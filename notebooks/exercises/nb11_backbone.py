@@ -113,17 +113,17 @@ HEADS = Exercise(
 # --- the first loss ----------------------------------------------------------------
 
 
-def loss_at_birth() -> float:
+def first_loss() -> float:
     """An even guess costs ln V; noise of variance s² adds s² / 2."""
     return math.log(2981) + 1.5**2 / 2
 
 
 BIRTH = Exercise(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "Wants a number: the first loss in nats by the formula, for 2,981 tokens and "
     "logits that are noise with standard deviation 1.5.",
     (),
-    loss_at_birth,
+    first_loss,
     lambda generator: [()],
     (
         Mistake(
@@ -227,6 +227,24 @@ COUNT = Exercise(
             lambda v, t, m, n, f: _sum(v, 0, m, n, f),
             "One table of the first line is missing.",
             "Which matrix has one row per place in the text?",
+        ),
+        Mistake(
+            "tokens forgotten",
+            lambda v, t, m, n, f: _sum(0, t, m, n, f),
+            "One table of the first line is missing.",
+            "Which matrix has one row per token of the vocabulary?",
+        ),
+        Mistake(
+            "the feed-forward of one block only",
+            lambda v, t, m, n, f: _sum(v, t, m, n, f) - (n - 1) * 2 * m * f,
+            "The matrices of attention are there for each block. And the feed-forward?",
+            "Everything in a block is counted once per block. Are brackets missing?",
+        ),
+        Mistake(
+            "the tables in every block",
+            lambda v, t, m, n, f: n * _sum(v, t, m, 1, f),
+            "You count the tables of tokens and positions for each block.",
+            "Only E and P are there once for all blocks.",
         ),
         Mistake(
             "one block only",

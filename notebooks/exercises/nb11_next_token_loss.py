@@ -23,7 +23,9 @@ def _read(generator):
         return logits, torch.randint(vocab, (batch, length), generator=generator)
 
     sure, ids = one(2, 4, 5)
-    return [one(3, 5, 11), one(2, 7, 13), (400 * sure, ids)]
+    sure[:, -2:, :2] = torch.tensor([5.0, -5.0]).to(sure)
+    ids[:, -1] = 1  # which a softmax gives exactly 0
+    return [one(3, 5, 11), one(2, 7, 13), (400 * sure, ids), one(1, 6, 9)]
 
 
 # --- the next token ----------------------------------------------------------------
@@ -39,6 +41,11 @@ def _loss(logits, labels):
     return label_loss(logits, labels, 0.0).item()
 
 
+def _log_of_softmax(logits, ids):
+    shares = logits[:, :-1].softmax(dim=-1).gather(-1, ids[:, 1:, None])
+    return -shares.log().mean().item()
+
+
 NEXT = Exercise(
     "backbone.next_token_loss",
     "Gives the mean loss in nats of logits “b t v” for ids “b t”: at each place the "
@@ -52,6 +59,32 @@ NEXT = Exercise(
             _loss,
             "The colleague's wonder: the label is the token that was just read.",
             "Which logits have no label? Which id is no position's label?",
+        ),
+        Mistake(
+            "nothing is shifted, and the last place left out",
+            lambda logits, ids: _loss(logits[:, :-1], ids[:, :-1]),
+            "Both are cut at the end, so the label is the token that was just read.",
+            "Logits lose their last place. Which place do the ids lose?",
+        ),
+        Mistake(
+            "nothing is shifted, and the first place left out",
+            lambda logits, ids: _loss(logits[:, 1:], ids[:, 1:]),
+            "Both are cut at the start, so the label is the token that was just read.",
+            "The ids lose their first place. Which place do the logits lose?",
+        ),
+        Mistake(
+            "divided by all places",
+            lambda logits, ids: (
+                _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].numel() / ids.numel()
+            ),
+            "The sum is right. You divide it by the number of ids.",
+            "How many labels has a row of five ids?",
+        ),
+        Mistake(
+            "softmax, then the logarithm",
+            _log_of_softmax,
+            "Right for small logits. Where softmax gives 0 its logarithm has no end.",
+            "`log_softmax` and `cross_entropy` do both in one step.",
         ),
         Mistake(
             "shifted the wrong way",
@@ -164,6 +197,18 @@ BY_POSITION = Exercise(
             "Which axis should be left over?",
         ),
         Mistake(
+            "the first row only",
+            lambda logits, labels: _each(logits[:1], labels[:1])[0],
+            "One loss per position, but of a single row. What about the others?",
+            "A mean over the rows is wanted.",
+        ),
+        Mistake(
+            "divided by the number of positions",
+            lambda logits, labels: _each(logits, labels).sum(0) / labels.shape[1],
+            "You add up over the rows. By how many numbers do you divide?",
+            "Which length is b, and which is t?",
+        ),
+        Mistake(
             "no mean at all",
             _each,
             "Right losses, one per row and position. The rows are still apart.",
@@ -210,6 +255,14 @@ BY_POSITION = Exercise(
             "You average probabilities and take the logarithm at the end. A loss is a "
             "mean of logarithms.",
             "First −log of each probability, then the mean over the rows.",
+        ),
+        Mistake(
+            "softmax, then the logarithm",
+            lambda logits, labels: (
+                -logits.softmax(-1).gather(-1, labels[..., None])[..., 0].log().mean(0)
+            ),
+            "Right for small logits. Where softmax gives 0 its logarithm has no end.",
+            "`log_softmax` and `cross_entropy` do both in one step.",
         ),
         Mistake(
             "folded by the wrong length",

@@ -84,16 +84,16 @@ def _row_by_row(model, inputs, labels, steps, rate):
 
 
 def _young(generator):
-    """Two small models, each with a batch of its own."""
+    """Three small models, each with a batch of its own."""
     cases = []
-    for steps in (3, 8):
+    for steps, rate in ((3, 0.5), (8, 0.5), (2, 12.0)):  # 12 is too fast: it rises
         model = nn.Sequential(nn.Embedding(7, 5), nn.Linear(5, 7, bias=False))
         model.to(torch.get_default_dtype())
         for weight in model.parameters():
             weight.data = torch.randn(weight.shape, generator=generator).to(weight)
         ids = torch.randint(7, (2, 6), generator=generator)
         labels = ids[:, 1:].clone()  # not a view: what is changed can be named
-        cases.append((model, ids[:, :-1].clone(), labels, steps, 0.5))
+        cases.append((model, ids[:, :-1].clone(), labels, steps, rate))
     return cases
 
 
@@ -131,6 +131,18 @@ ONE_BATCH = Exercise(
             ),
             "You take one step more than asked for.",
             "How many losses belong to `steps` steps, if both ends are measured?",
+        ),
+        Mistake(
+            "the smallest loss",
+            lambda *case: (_losses(*case)[0], min(_losses(*case))),
+            "Right where the loss falls all the way. With too large a rate it rises.",
+            "The loss after the last step is asked for, whatever it is.",
+        ),
+        Mistake(
+            "the weights stay as they are",
+            lambda *case: _losses(*case)[:1] * 2,
+            "Both losses are the same: no step has changed the model.",
+            "In which order come zero_grad, backward and step? Is one missing?",
         ),
         Mistake(
             "labels that are the inputs",

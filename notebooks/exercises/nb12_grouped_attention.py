@@ -92,11 +92,21 @@ def _project(context, weight):
     return context @ weight.T
 
 
+def _cut(x, width):
+    return rearrange(x, "b t (h d) -> b h t d", d=width)
+
+
+def _cut_in_place(x, width):
+    """The right shape, with the axes of the heads and the positions mixed up."""
+    return x.reshape(len(x), -1, x.shape[1], width)
+
+
 def _attention(
     turned=("queries", "keys"),
     turn=rotate,
     lend=_own_set,
-    causal=True,
+    cut=_cut,
+    mask_of=causal_mask,
     scale=lambda d, m: d**-0.5,
     joined="b h t d -> b t (h d)",
     project=_project,
@@ -108,13 +118,12 @@ def _attention(
         matrices = {"queries": to_queries, "keys": to_keys, "values": to_values}
         parts = {}
         for role, weight in matrices.items():
-            cut = rearrange(x @ weight.T, "b t (h d) -> b h t d", d=width)
-            parts[role] = turn(cut, *table) if role in turned else cut
+            part = cut(x @ weight.T, width)
+            parts[role] = turn(part, *table) if role in turned else part
         queries, keys, values = parts.values()
         share = num_heads // keys.shape[1]
         keys, values = lend(keys, share), lend(values, share)
-        mask = causal_mask(x.shape[1])
-        mask = mask if causal else torch.ones_like(mask)
+        mask = mask_of(x.shape[1])
         factor = scale(width, len(to_queries))
         context = _scaled(queries, keys, values, mask, factor)
         if joined is None:
@@ -137,10 +146,17 @@ ATTEND = Exercise(
     (
         Mistake(
             "no causal mask",
-            _attention(causal=False),
+            _attention(mask_of=lambda t: torch.ones(t, t, dtype=torch.bool)),
             "The last position is right. Each earlier one looks at words to come.",
             "Position t may look at positions 0 to t: `is_causal=True`, or the mask of "
             "notebook 03.",
+        ),
+        Mistake(
+            "the mask is the wrong way around",
+            _attention(mask_of=lambda t: causal_mask(t).T),
+            "The first position looks at the whole text, the last one at itself alone. "
+            "What may position 0 look at?",
+            "True = may look. Row t of the mask allows columns 0 to t.",
         ),
         Mistake(
             "nothing is turned",
@@ -153,6 +169,12 @@ ATTEND = Exercise(
             _attention(turned=("queries",)),
             "A score then depends on the place of the query, not on the distance.",
             "A query and a key at the same place must be turned by the same angle.",
+        ),
+        Mistake(
+            "only the keys are turned",
+            _attention(turned=("keys",)),
+            "A score then depends on the place of the key, not on the distance.",
+            "The query has a place as well. Which angle belongs to it?",
         ),
         Mistake(
             "the values are turned too",
@@ -185,6 +207,20 @@ ATTEND = Exercise(
             _attention(scale=lambda d, m: m**-0.5),
             "The softmax is too flat. How long is the vector that makes a score?",
             "A head has d columns, not m.",
+        ),
+        Mistake(
+            "the scores are divided by d",
+            _attention(scale=lambda d, m: 1 / d),
+            "The softmax is too flat. A score is a sum of d products: how does its "
+            "spread grow with d?",
+            "Scaled once, and by a root.",
+        ),
+        Mistake(
+            "cut into heads without moving an axis",
+            _attention(cut=_cut_in_place),
+            "The shape is right, but a head of yours holds other positions than you "
+            "think.",
+            "First “b t (h d)” to “b t h d”, and only then exchange two axes.",
         ),
         Mistake(
             "heads joined without moving their axis back",

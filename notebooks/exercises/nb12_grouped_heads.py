@@ -149,6 +149,7 @@ PAIRS = (
     ([1.0, 2.0, 3.0, 4.0, 9.0], [2.0, 3.0, 4.0, 5.0, 8.0]),  # four of five
     ([1.0, 4.0, 2.0, 3.0], [3.5, 2.5, 4.5, 1.5]),  # lower only when sorted
     ([1.0, 2.0, 3.0, 4.0], [1.0, 2.2, 3.2, 4.2]),  # lower, but for a tie
+    ([1.4, 2.3, 3.0, 4.2], [1.1, 2.1, 3.0, 4.1]),  # higher, but for a tie
 )
 
 
@@ -159,6 +160,13 @@ def _losses(generator):
         both = torch.tensor(pair, dtype=torch.get_default_dtype())[:, order]
         cases.append(tuple(both + torch.rand(1, generator=generator).to(both)))
     return cases
+
+
+def _nowhere_or_everywhere(test):
+    """A rule that takes "nowhere" for the other direction."""
+    return lambda ours, others: bool(
+        test(ours, others).all() or not test(ours, others).any()
+    )
 
 
 def _either(test):
@@ -179,6 +187,12 @@ SIGN = Exercise(
             lambda ours, others: bool((ours < others).all()),
             "A change that harms for every seed is a verdict as well.",
             "There are two directions. You ask about one.",
+        ),
+        Mistake(
+            "only higher counts",
+            lambda ours, others: bool((ours > others).all()),
+            "A change that helps for every seed is a verdict as well.",
+            "There are two directions. You ask about one of them.",
         ),
         Mistake(
             "no pairs",
@@ -204,6 +218,18 @@ SIGN = Exercise(
             _either(lambda a, b: (a <= b).all()),
             "Two equal losses show no difference, in either direction.",
             "Should a difference of 0 agree with every sign?",
+        ),
+        Mistake(
+            "a tie counts as lower",
+            _nowhere_or_everywhere(torch.gt),
+            "You take what is nowhere higher for lower. What else may it be?",
+            "Ask about both directions: is it lower everywhere?",
+        ),
+        Mistake(
+            "a tie counts as higher",
+            _nowhere_or_everywhere(torch.lt),
+            "You take what is nowhere lower for higher. What else may it be?",
+            "Ask about both directions: is it higher everywhere?",
         ),
         Mistake(
             "sorted first",

@@ -34,7 +34,7 @@ def norm_of_the_layer(
 def _norm_inputs(generator):
     def one(eps, *shape):
         x = normal(generator, *shape) + 1.5
-        x[0, 0] *= 0.1  # so small that eps is heard
+        x[0, 0] *= 0.02  # so small that eps is heard
         return x, normal(generator, shape[-1]), eps
 
     return [one(0.1, 2, 5, 7), one(0.02, 3, 1, 4)]
@@ -76,6 +76,37 @@ RMS = Exercise(
             lambda x, scale, eps: scale * x / (_square(x, (-2, -1)) + eps).sqrt(),
             "All positions are divided by one number, and a quiet one stays quiet.",
             "Each position has a size of its own: the mean runs over one axis.",
+        ),
+        Mistake(
+            "one size for the whole batch",
+            lambda x, scale, eps: scale * x / (_square(x, (0, 1, 2)) + eps).sqrt(),
+            "Your mean runs over all texts and positions at once. What does the size "
+            "of one position depend on?",
+            "mean without an axis takes everything. Name the axis, and keep it.",
+        ),
+        Mistake(
+            "the mean is taken off before the division alone",
+            lambda x, scale, eps: (
+                scale * (x - x.mean(-1, keepdim=True)) / (_square(x) + eps).sqrt()
+            ),
+            "You divide by the right size, but what you divide has lost its mean.",
+            "RMSNorm lets the mean through: divide x itself.",
+        ),
+        Mistake(
+            "the standard deviation for the root mean square",
+            lambda x, scale, eps: (
+                scale * x / (x.var(-1, unbiased=False, keepdim=True) + eps).sqrt()
+            ),
+            "var and std measure from the mean of a position. From where does the root "
+            "mean square measure?",
+            "Square x itself, and then take the mean.",
+        ),
+        Mistake(
+            "eps as a lower bound of the root",
+            lambda x, scale, eps: scale * x / _square(x).sqrt().clamp(min=eps),
+            "Only small positions are off. You hold the root at eps from below. Where "
+            "does ε stand in the equation?",
+            "eps is added, to the mean of the squares.",
         ),
         Mistake(
             "the root is missing",
@@ -183,6 +214,25 @@ GATE = Exercise(
             lambda x, g, u, d: (F.gelu(x @ g.T) * (x @ u.T)) @ d.T,
             "Nearly: the picture of the three bends shows how close they are.",
             "Your bend has a cousin that dips lower on the left.",
+        ),
+        Mistake(
+            "ReLU for SiLU",
+            lambda x, g, u, d: (F.relu(x @ g.T) * (x @ u.T)) @ d.T,
+            "Your gate is 0 for every negative z. What is SiLU at −1?",
+            "SiLU(z) = z σ(z), or `F.silu`.",
+        ),
+        Mistake(
+            "the gate is not bent",
+            lambda x, g, u, d: ((x @ g.T) * (x @ u.T)) @ d.T,
+            "Two products, multiplied as they are. Which function is missing?",
+            "One of the two products goes through SiLU first.",
+        ),
+        Mistake(
+            "the matrix up is unused",
+            lambda x, g, u, d: F.silu(x @ g.T) @ d.T,
+            "Gate and down, with a bend between them, are a plain feed-forward. What "
+            "does the gate let pass?",
+            "The candidate comes from the third matrix.",
         ),
         Mistake(
             "the sum for the product",

@@ -116,6 +116,33 @@ def _mean_of_means_told(model, optimizer, batches):
     return losses
 
 
+def _told(report, share):
+    """Training with these shares; told is what `report` makes of the batch.
+
+    report: (sum of each part, the parts) -> number.
+    """
+
+    def loop(model, optimizer, batches):
+        losses = []
+        for parts in batches:
+            optimizer.zero_grad()
+            sums = []
+            for inputs, labels in parts:
+                logits = model(inputs).flatten(0, 1)
+                added = F.cross_entropy(logits, labels.flatten(), reduction="sum")
+                share(added, labels, parts).backward()
+                sums.append(added.item())
+            optimizer.step()
+            losses.append(report(sums, parts))
+        return losses
+
+    return loop
+
+
+def _whole(parts):
+    return sum(_counted(labels) for _, labels in parts).item()
+
+
 def _mean_told_of_sums(model, optimizer, batches):
     """Told is the mean over the labels; the gradient is that of the sum."""
     losses = []
@@ -223,6 +250,22 @@ ACCUMULATE = Exercise(
             "Weigh the losses that you add up as you weigh their gradients.",
         ),
         Mistake(
+            "only the steps weigh the parts alike",
+            _told(
+                lambda sums, parts: sum(sums) / _whole(parts),
+                lambda added, labels, parts: added / _counted(labels) / len(parts),
+            ),
+            "The first loss is right, the second is not: your report weighs the parts "
+            "by their labels, and your gradients do not.",
+            "backward has to see each part with the weight that it has in the report.",
+        ),
+        Mistake(
+            "a sum is reported",
+            _told(lambda sums, parts: sum(sums), _right),
+            "The model moves as it should. You report a sum over the labels.",
+            "The loss of a batch is a mean. Over how many labels?",
+        ),
+        Mistake(
             "old gradients are still there",
             _loop(_right, empties="never"),
             "The first two losses are right, the third is not: the second step went "
@@ -231,10 +274,11 @@ ACCUMULATE = Exercise(
             "it?",
         ),
         Mistake(
-            "the weights never move",
+            "every loss is that of the first weights",
             _loop(_right, steps="never"),
-            "Your losses are those of a model that stands still.",
-            "Gradients alone change nothing. Which call reads them?",
+            "Your losses are those of a model that stands still. Has anything moved "
+            "the weights before the second batch is read?",
+            "Gradients alone change nothing. Which call reads them, and how often?",
         ),
     ),
     "Two loops, one inside the other: over batches, and over the parts of a batch. "

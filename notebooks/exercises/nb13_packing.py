@@ -98,6 +98,18 @@ def _one_too_many(rows, length, eos_id):
     return _windows(torch.cat([stream, torch.tensor([eos_id])]), length)
 
 
+def _without_last(rows, length, eos_id):
+    """As if the stream had no last end, or a window needed a token behind it."""
+    return _windows(_stream(rows, eos_id)[:-1], length)
+
+
+def _row_by_row(rows, length, eos_id):
+    """Whole windows of every row between its two ends."""
+    cut = [_windows(_stream([row], eos_id), length) for row in rows]
+    inputs, labels = zip(*cut, strict=True)
+    return torch.cat(inputs), torch.cat(labels)
+
+
 PACK = Exercise(
     "training.blocks",
     "Gives inputs and labels, both “b t”, from rows of ids: one stream (an end first "
@@ -135,6 +147,28 @@ PACK = Exercise(
             ),
             "Your stream has an end at both ends and none between two stories.",
             "An end belongs behind *each* row.",
+        ),
+        Mistake(
+            "the last end of the stream is never a label",
+            _without_last,
+            "Right, unless the stream ends just where a window does: then yours is "
+            "left out. Is the last end in your stream, and may it be a label?",
+            "An end follows *each* row. And a window needs length + 1 tokens, not "
+            "more.",
+        ),
+        Mistake(
+            "each row is cut by itself",
+            _row_by_row,
+            "You leave the rest of every row out. May a window go on into the next "
+            "row?",
+            "First one long stream of all rows, then windows.",
+        ),
+        Mistake(
+            "inputs and labels exchanged",
+            lambda *given: blocks(*given)[::-1],
+            "Your labels hold what comes *before* each input. What is the model to "
+            "guess?",
+            "Of the two, the inputs begin with the first token of the stream.",
         ),
         Mistake(
             "labels equal inputs",

@@ -61,6 +61,15 @@ def _by_sentence(logits, labels):
     return (losses.sum(1) / counts.sum(1)).mean().exp().item()
 
 
+def _perplexities_of_sentences(logits, labels):
+    losses, counts = _each(logits, labels)
+    return (losses.sum(1) / counts.sum(1)).exp().mean().item()
+
+
+def _shifted(logits, labels):
+    return perplexity(logits[:, :-1], labels[:, 1:])
+
+
 PERPLEXITY = Exercise(
     "training.perplexity",
     "Gives e to the mean loss, for logits “b t v” and labels “b t” (−100: padding): "
@@ -100,6 +109,32 @@ PERPLEXITY = Exercise(
             _by_sentence,
             "A short sentence has the same say as a long one. Is a token a token?",
             "One mean over all counted labels of the batch, not a mean of means.",
+        ),
+        Mistake(
+            "the mean of the sentences' perplexities",
+            _perplexities_of_sentences,
+            "You give every sentence a perplexity of its own. Which loss does the "
+            "batch have?",
+            "One mean over all counted labels of the batch, then one power.",
+        ),
+        Mistake(
+            "labels shifted once more",
+            _shifted,
+            "You compare each place with the label of the next one. What do the labels "
+            "of a batch hold already?",
+            "logits[:, t] and labels[:, t] belong together.",
+        ),
+        Mistake(
+            "softmax twice",
+            lambda logits, labels: perplexity(logits.softmax(-1), labels),
+            "You hand over probabilities. What does F.cross_entropy take?",
+            "F.cross_entropy makes the softmax itself. Give it the logits.",
+        ),
+        Mistake(
+            "e to minus the loss",
+            lambda logits, labels: 1 / perplexity(logits, labels),
+            "Yours is below 1 and falls as the model gets more unsure.",
+            "The loss is the mean of −ln p, so its minus sign is there already.",
         ),
         Mistake(
             "the loss itself",
@@ -150,9 +185,10 @@ def _texts(generator):
         draw = {"generator": generator}
         return [torch.randint(4, 7, (size,), **draw).tolist() for size in sizes]
 
+    new = [8, 8, 5]  # begins with pairs that training has not seen
     return [
         (rows(9, 1, 14, 6, 11), rows(5, 1, 8), special, 0.5),
-        (rows(12, 8, 10), rows(3, 7), special, 0.01),
+        (rows(12, 8, 10), [*rows(3, 7), new], special, 0.01),
     ]
 
 
@@ -182,6 +218,31 @@ def _without_surprises(train_rows, held_rows, special, alpha):
     chances = _chances(train_rows, held_rows, special, alpha)
     held = zip(_triples(held_rows, special), chances, strict=True)
     return _mean([p for triple, p in held if triple in seen] or [1.0])
+
+
+def _without_new_pairs(train_rows, held_rows, special, alpha):
+    """The mean over those held tokens whose two before training has seen."""
+    seen = {triple[:2] for triple in _triples(train_rows, special)}
+    chances = _chances(train_rows, held_rows, special, alpha)
+    held = zip(_triples(held_rows, special), chances, strict=True)
+    return _mean([p for triple, p in held if triple[:2] in seen])
+
+
+def _no_end_counted(train_rows, held_rows, special, alpha):
+    """As if training had never seen an end, which held_rows ask for."""
+    seen = _triples(train_rows, special, end=0)
+    counts, pairs = Counter(seen), Counter(triple[:2] for triple in seen)
+    added = alpha * special.vocab_size
+    held = _triples(held_rows, special)
+    return _mean([(counts[t] + alpha) / (pairs[t[:2]] + added) for t in held])
+
+
+def _one_begin(train_rows, held_rows, special, alpha):
+    """Behind a single bos the first word has no two tokens before it."""
+    chances = _chances(train_rows, held_rows, special, alpha)
+    held = zip(_triples(held_rows, special), chances, strict=True)
+    begin = special.bos_id, special.bos_id
+    return _mean([p for triple, p in held if triple[:2] != begin])
 
 
 def _no_end_asked(train_rows, held_rows, special, alpha):
@@ -235,6 +296,32 @@ TRIGRAM = Exercise(
             _no_end_asked,
             "Training counts the ends, but in held_rows no end is ever to be guessed.",
             "The mean is over all tokens *and ends* of held_rows.",
+        ),
+        Mistake(
+            "the ends of train_rows are not counted",
+            _no_end_counted,
+            "In held_rows the ends are guessed, but training has never counted one.",
+            "Each row of train_rows has one token more than it shows, too.",
+        ),
+        Mistake(
+            "the first word of a row is not guessed",
+            _one_begin,
+            "You ask for one token less per row than there is. Which token has fewer "
+            "than two before it?",
+            "Two bos in front, and every word has two tokens before it.",
+        ),
+        Mistake(
+            "what follows a new pair is skipped",
+            _without_new_pairs,
+            "Where training has never met the two tokens before, you ask nothing. Has "
+            "the model no chance to give there?",
+            "With counts of 0 and 0, alpha above and below gives a uniform guess.",
+        ),
+        Mistake(
+            "the sum for the mean",
+            lambda *given: -sum(map(log, _chances(*given))),
+            "With twice as many held rows yours would be twice as large.",
+            "Nats *per token*: how many were guessed?",
         ),
         Mistake(
             "alpha only once below",

@@ -82,6 +82,20 @@ RATE = Exercise(
             "Steps are counted from 1. Which share of the peak has step `warmup`?",
         ),
         Mistake(
+            "the climb is a step early",
+            _after(_glide, lambda step, warmup: min((step + 1) / warmup, 1)),
+            "The peak is reached at step warmup − 1 already, as if steps counted "
+            "from 0.",
+            "Steps are counted from 1. Which share of the peak has step 1?",
+        ),
+        Mistake(
+            "a warm-up of 0 is taken for one of 1",
+            lambda s, steps, w, peak: learning_rate(s, steps, max(w, 1), peak),
+            "Right where there is a warm-up. With 0 your first step stands at the "
+            "peak. Whose last step would that be?",
+            "With a warm-up of 0 the first step is on its way down already.",
+        ),
+        Mistake(
             "no warm-up",
             _after(_glide, lambda step, warmup: 1.0),
             "It begins at the peak, where the optimizer knows least.",
@@ -98,6 +112,20 @@ RATE = Exercise(
             _after(lambda s, n, w, peak: _half_cosine((s - w) / (n - w), peak)),
             "The last batch has the rate 0: computed in vain.",
             "0 is to be reached one step *after* the last.",
+        ),
+        Mistake(
+            "the peak comes twice",
+            _after(lambda s, n, w, peak: _half_cosine((s - w - 1) / (n - w), peak)),
+            "Step warmup is at the peak, and so is the next one.",
+            "How much of the way down is done at step warmup + 1: none, or one part?",
+        ),
+        Mistake(
+            "the rate gets negative",
+            _after(
+                lambda s, n, w, peak: peak * math.cos(math.pi * (s - w) / (n - w + 1))
+            ),
+            "From the middle of the way on, your steps go uphill.",
+            "The cosine runs from 1 to −1. From where to where should the rate run?",
         ),
         Mistake(
             "twice too high",
@@ -142,7 +170,17 @@ def _gradients(generator):
         return [size * normal(generator, *shape) for shape in shapes], most
 
     usual = one(1.0, 1.5, (3, 5), (7,)), one(0.01, 1.0, (2, 3), (4,), (1,))
-    return [*usual, one(0.0, 1.0, (2, 3), (4,))]
+    below = _of_length(1.7, generator), 2.0  # above 1, and so is its square
+    above = _of_length(0.6, generator), 0.5  # its square is not
+    return [*usual, one(0.0, 1.0, (2, 3), (4,)), below, above]
+
+
+def _of_length(length, generator):
+    """A large tensor and a small one, which have this length together."""
+    large, small = normal(generator, 3, 5), normal(generator, 7)
+    shares = 0.9, 0.19**0.5
+    pairs = zip((large, small), shares, strict=True)
+    return [length * part * g / g.norm() for g, part in pairs]
 
 
 def _scaled(length):
@@ -209,6 +247,39 @@ CLIP = Exercise(
             _scaled(lambda gradients: sum(g.square().sum() for g in gradients)),
             "That is the *square* of the length.",
             "One more function between the sum and the comparison.",
+        ),
+        Mistake(
+            "the square is compared",
+            lambda gradients, most: [
+                g * most / _lengths(gradients).norm()
+                if _lengths(gradients).square().sum() > most
+                else g
+                for g in gradients
+            ],
+            "The factor is right. But you decide by the square of the length whether "
+            "to use it.",
+            "Compare what may be at most `most`: the length itself.",
+        ),
+        Mistake(
+            "short tensors are left as they are",
+            lambda gradients, most: [
+                g * most / _lengths(gradients).norm() if g.norm() > most else g
+                for g in gradients
+            ],
+            "The common length sets your factor. But each tensor decides for itself "
+            "whether it is scaled, so the direction turns.",
+            "One factor, for all tensors alike.",
+        ),
+        Mistake(
+            "cut to length 1",
+            lambda gradients, most: [
+                g / _lengths(gradients).norm()
+                if _lengths(gradients).norm() > most
+                else g
+                for g in gradients
+            ],
+            "What is too long gets the length 1. How long may it be?",
+            "One argument is missing in your factor.",
         ),
         Mistake(
             "0 divided by 0",

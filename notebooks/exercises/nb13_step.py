@@ -103,6 +103,29 @@ def _added(model, optimizer, batches):
     return found
 
 
+def _by(loss_of):
+    """Training with another idea of the loss, a function of logits and labels."""
+
+    def loop(model, optimizer, batches):
+        losses = []
+        for inputs, labels in batches:
+            loss = loss_of(model(inputs), labels)
+            for part in (_empty, _back, _move):
+                part(optimizer, loss)
+            losses.append(loss.item())
+        return losses
+
+    return loop
+
+
+def _sum_of_losses(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+
+
+def _mean_over_places(logits, labels):
+    return _sum_of_losses(logits, labels) / labels.numel()
+
+
 STEP = Exercise(
     "training.step",
     "Gives the losses, a list of plain floats, for batches of (inputs, labels), both "
@@ -120,12 +143,12 @@ STEP = Exercise(
             "backward *adds* to what stands in .grad. Who empties it?",
         ),
         Mistake(
-            "the weights never move",
+            "every loss is that of the first weights",
             _order(_empty, _back),
-            "Your losses are those of a model that stands still. When the optimizer "
-            "reads .grad, is anything in it?",
-            "One call fills .grad, one reads it, one empties it. Put them in an order "
-            "that makes sense.",
+            "Your losses are those of a model that stands still. Has anything moved "
+            "the weights before the second batch is read?",
+            "One call fills .grad, one reads it, one empties it: all three for each "
+            "batch, in an order that makes sense.",
         ),
         Mistake(
             "shifted twice",
@@ -145,6 +168,25 @@ STEP = Exercise(
             _late,
             "These losses have already seen their batch: too good by one step.",
             "The loss that gives the gradients is the one to keep.",
+        ),
+        Mistake(
+            "the sum for the mean",
+            _by(_sum_of_losses),
+            "A batch with more labels has a larger loss and makes longer steps.",
+            "F.cross_entropy takes the mean by itself.",
+        ),
+        Mistake(
+            "padding is counted",
+            _by(_mean_over_places),
+            "You divide by the number of places. Does a place with the label −100 add "
+            "anything to the loss?",
+            "The mean is over the labels that are not −100.",
+        ),
+        Mistake(
+            "softmax twice",
+            _by(lambda logits, labels: label_loss(logits.softmax(-1), labels, 0.0)),
+            "You hand over probabilities. What does F.cross_entropy take?",
+            "F.cross_entropy makes the softmax itself. Give it the logits.",
         ),
         Mistake(
             "steps of a sum",

@@ -71,6 +71,14 @@ def _key_as_it_comes(q, k, v, keys, values, cos, sin):
     return _joined(rotate(q, *_here(keys, cos, sin)), k, v, keys, values)
 
 
+def _query_as_it_comes(q, k, v, keys, values, cos, sin):
+    return _joined(q, rotate(k, *_here(keys, cos, sin)), v, keys, values)
+
+
+def _unscaled(q, *rest):
+    return cached_step(q * q.shape[-1] ** 0.5, *rest)
+
+
 def _kept_as_it_came(*given):
     """The right context; the new key is kept without its turn."""
     context, _, values = cached_step(*given)
@@ -141,9 +149,10 @@ CACHE = Exercise(
     _cases,
     (
         Mistake(
-            "the new token always stands at position 0",
+            "turned as at position 0, or not at all",
             lambda *given: _at(0, given),
-            "You turn by the first row of the tables, however many tokens were there.",
+            "Row 0 of the tables turns nothing, and nothing is turned in your step. At "
+            "which position does the new token stand?",
             "The cache knows how long the text is. Which axis of keys says so?",
         ),
         Mistake(
@@ -178,6 +187,31 @@ CACHE = Exercise(
             _key_as_it_comes,
             "The query knows where it stands, the new key does not.",
             "A score depends on the distance only if *both* are turned.",
+        ),
+        Mistake(
+            "the new query is not turned",
+            _query_as_it_comes,
+            "The new key knows where it stands, the query does not.",
+            "Both are new, and both stand at the same position.",
+        ),
+        Mistake(
+            "turned by the last row of the tables",
+            lambda *given: _at(len(given[5]) - 1, given),
+            "The tables are longer than the text. You take their last row.",
+            "Which row is that of the new token, if t tokens are kept?",
+        ),
+        Mistake(
+            "no scale",
+            _unscaled,
+            "What you keep is right. One division is missing between the scores and "
+            "the softmax.",
+            "`attend` of the package does it. By hand: divide by the root of d.",
+        ),
+        Mistake(
+            "keys and values exchanged at the end",
+            lambda *given: (cached_step(*given)[0], *cached_step(*given)[:0:-1]),
+            "The context is right. In which order do you return the other two?",
+            "Context, then keys, then values.",
         ),
         Mistake(
             "the new key is kept as it came",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 
 from course_utils.attention import attend
 from course_utils.decoding import greedy
@@ -38,33 +39,47 @@ def the_courses(
     return greedy(step, ids, most, stop_id, pad_id)
 
 
-def _scripted(prompt_length, plan, noise):
-    """A step that says plan[row, turn], whatever the noise of the other scores."""
+def _scripted(prompt, plan, noise):
+    """A step that says plan[row, turn], whatever the noise of the other scores.
+
+    It knows a row by its prompt, so it may be asked for some of the rows alone.
+    """
+    length, turns = prompt.shape[1], plan.shape[1]
 
     def step(ids):
-        turn = ids.shape[1] - prompt_length
-        scores = noise[:, turn].clone()
-        best = plan[:, turn, None]
-        return scores.scatter(1, best, 9.0)
+        turn = ids.shape[1] - length
+        if turn < 0:
+            raise ValueError("step reads whole rows, from their first id on")
+        if turn == turns:
+            raise ValueError(f"step is called {turns + 1} times: what ends the loop?")
+        begins = ids[:, None, :length] == prompt
+        rows = begins.all(dim=2).long().argmax(dim=1)
+        best = plan[rows, turn, None]
+        return noise[rows, turn].scatter(1, best, 2.0)  # no draw could be sure of it
 
     return step
 
 
 def _row_cases(generator):
-    """Rows that end apart, one that never ends, one alone, and stops in the prompt."""
+    """Rows that end apart, one that never ends, one alone, and stops in the prompt.
+
+    One row ends at once, and one prompt is a lone stop_id.
+    """
     stop_id, pad_id, most = 2, 1, 8
     cases = []
-    for ends in ((4, 2, 5), (3, None), (2,)):
+    for ends, length in (((4, 2, 5), 3), ((3, None), 3), ((0, 2), 3), ((2,), 1)):
         rows = len(ends)
-        plan = torch.randint(3, 11, (rows, most), generator=generator)
+        plan = torch.randint(3, 11, (rows, most + 1), generator=generator)
         for row, end in enumerate(ends):
             if end is not None:
                 plan[row, end] = stop_id
-        noise = torch.rand(rows, most, 11, generator=generator)
+        noise = torch.rand(rows, most + 1, 11, generator=generator)
         noise = noise.to(torch.get_default_dtype())
-        prompt = torch.randint(3, 11, (rows, 3), generator=generator)
+        prompt = torch.randint(3, 11, (rows, length), generator=generator)
+        prompt[:, -1] = torch.arange(3, 3 + rows)  # no two are equal
         prompt[:, 0] = stop_id
-        cases.append((_scripted(3, plan, noise), prompt, most, stop_id, pad_id))
+        step = _scripted(prompt, plan, noise)
+        cases.append((step, prompt, most, stop_id, pad_id))
     return cases
 
 
@@ -196,6 +211,26 @@ def _pads_and_waits(step, ids, most, stop_id, pad_id):
     )
 
 
+def _last_id_counts(step, ids, most, stop_id, pad_id):
+    """As if a prompt that ends in stop_id had ended."""
+    going = ids[:, -1] != stop_id
+
+    def shown(new, going):
+        return new.masked_fill(~going, pad_id), going & (new != stop_id)
+
+    if not going.any():
+        return ids
+    return _rows(step, ids, most, going, lambda new, going: not going.any(), shown)
+
+
+def _last_stop_is_dropped(step, ids, most, stop_id, pad_id):
+    """The loop is left before the token is appended that ends the last row."""
+    whole = write_rows(step, ids, most, stop_id, pad_id)
+    written = whole[:, ids.shape[1] :]
+    all_ended = (written == stop_id).any(dim=1).all()
+    return whole[:, :-1] if all_ended else whole
+
+
 ROWS = Exercise(
     "generation.rows",
     "Gives “b n” for a prompt “b t”: the likeliest token, up to `most` times. "
@@ -259,6 +294,27 @@ ROWS = Exercise(
             "Your rows end before they begin. These prompts hold a stop_id: does it "
             "count?",
             "Only a *new* stop_id ends a row.",
+        ),
+        Mistake(
+            "a prompt that ends in stop_id counts",
+            _last_id_counts,
+            "A prompt may be a lone eos. Your row has ended before its first token.",
+            "Only a *new* stop_id ends a row: what does your loop know before it "
+            "begins?",
+        ),
+        Mistake(
+            "the last stop_id is left out",
+            _last_stop_is_dropped,
+            "You leave the loop before the last stop_id is appended.",
+            "In which order: choose, append, then ask whether all have ended.",
+        ),
+        Mistake(
+            "`most` counts the prompt",
+            lambda step, ids, most, *rest: write_rows(
+                step, ids, most - ids.shape[1], *rest
+            ),
+            "The row that does not end is too short, by as many ids as the prompt has.",
+            "`most` is the number of *new* tokens.",
         ),
         Mistake(
             "the prompt is left out",
@@ -341,6 +397,14 @@ def _behind(q, k, v, old_k, old_v):
     return attend(q, torch.cat([k, old_k], -2), torch.cat([v, old_v], -2), mask)
 
 
+def _itself_and_the_kept(q, k, v, old_k, old_v):
+    """New tokens that do not see each other."""
+    new, old = q.shape[-2], old_k.shape[-2]
+    kept, own = torch.ones(new, old), torch.eye(new)
+    mask = torch.cat([kept, own], 1).bool()
+    return attend(q, torch.cat([old_k, k], -2), torch.cat([old_v, v], -2), mask)
+
+
 PREFILL = Exercise(
     "generation.prefill",
     "Gives the context “b h n d” of n new tokens behind t kept ones: queries, keys and "
@@ -369,6 +433,36 @@ PREFILL = Exercise(
             "The mask is right. One division is missing between the scores and the "
             "softmax.",
             "`attend` of the package does it. By hand: divide by the root of d.",
+        ),
+        Mistake(
+            "divided by d, not by its root",
+            lambda q, k, v, old_k, old_v: _masked(
+                (q / q.shape[-1] ** 0.5, k, v, old_k, old_v), old_k.shape[-2]
+            ),
+            "The mask is right. The softmax is too flat: how does the spread of a "
+            "score grow with d?",
+            "`attend` of the package does it. By hand: divide once, by a root.",
+        ),
+        Mistake(
+            "the triangle is moved by the number of new ones",
+            lambda *given: _masked(given, given[0].shape[-2]),
+            "You move the triangle by n. How many keys stand in front of the new ones?",
+            "New token 0 stands at position t, whatever n is.",
+        ),
+        Mistake(
+            "only the kept ones are seen",
+            lambda q, k, v, old_k, old_v: F.scaled_dot_product_attention(
+                q, old_k, old_v
+            ),
+            "Your new tokens see neither each other nor themselves.",
+            "Append the new keys and values first, attend then.",
+        ),
+        Mistake(
+            "the new ones do not see each other",
+            _itself_and_the_kept,
+            "Each new token sees the kept ones and itself. May it see the new ones "
+            "before it?",
+            "New token i stands behind i other new ones.",
         ),
         Mistake(
             "one key too few",

@@ -95,6 +95,28 @@ TOP_K = Exercise(
             "Which score has a power of exactly 0? Or cut after the softmax.",
         ),
         Mistake(
+            "softmax twice",
+            lambda scores, k: (
+                scores.softmax(-1).masked_fill(~_is_top(scores, k), -torch.inf)
+            ).softmax(-1),
+            "The right tokens, but nearly equal shares: you softmax what a softmax has "
+            "made.",
+            "After a softmax, rescale by a division.",
+        ),
+        Mistake(
+            "softmax twice, and a share of 0 is not cut",
+            lambda scores, k: (scores.softmax(-1) * _is_top(scores, k)).softmax(-1),
+            "You set the other shares to 0 and softmax once more. What is e⁰?",
+            "After a softmax, rescale by a division.",
+        ),
+        Mistake(
+            "an order is taken for ranks",
+            lambda scores, k: _keep(scores, scores.argsort(descending=True) < k),
+            "argsort says which token stands at place r. You read it as the place of "
+            "token r.",
+            "Use the numbers of the first k as places in the row.",
+        ),
+        Mistake(
             "it does not sum to 1",
             lambda scores, k: scores.softmax(-1) * _is_top(scores, k),
             "The right tokens, but their shares still count those that are gone.",
@@ -136,6 +158,7 @@ MIN_P = Exercise(
         (scores_of(generator, 2, 7), 0.25),
         (scores_of(generator, 2, 9), 1.0),
         (scores_of(generator, 1, 9), 0.4),
+        (scores_of(generator, 2, 7).flip(0), 0.25),  # the certain row first
     ],
     (
         Mistake(
@@ -169,6 +192,42 @@ MIN_P = Exercise(
             "One certain row sets the line for all, and other rows are left with "
             "zeros.",
             "The maximum belongs to a row: along the last axis, with keepdim=True.",
+        ),
+        Mistake(
+            "the line of the first row for all",
+            lambda scores, min_p: _keep(
+                scores, scores.softmax(-1) >= min_p * scores[0].softmax(-1).max()
+            ),
+            "Row 0 is right. The others are cut at the line of row 0.",
+            "The maximum belongs to a row: along the last axis, with keepdim=True.",
+        ),
+        Mistake(
+            "min_p below the best",
+            lambda scores, min_p: _keep(
+                scores,
+                scores.softmax(-1) >= scores.softmax(-1).amax(-1, True) - min_p,
+            ),
+            "You subtract min_p from the best share. With min_p = 1 everything stays.",
+            "min_p *times* the best: a line in proportion.",
+        ),
+        Mistake(
+            "a score of 0 is not cut",
+            lambda scores, min_p: (
+                scores * (min_p_probabilities(scores, min_p) > 0)
+            ).softmax(-1),
+            "You set the other scores to 0 and softmax. What is e⁰?",
+            "Which score has a power of exactly 0? Or cut after the softmax.",
+        ),
+        Mistake(
+            "softmax twice",
+            lambda scores, min_p: (
+                scores.softmax(-1).masked_fill(
+                    min_p_probabilities(scores, min_p) == 0, -torch.inf
+                )
+            ).softmax(-1),
+            "The right tokens, but nearly equal shares: you softmax what a softmax has "
+            "made.",
+            "After a softmax, rescale by a division.",
         ),
         Mistake(
             "more than, not at least",

@@ -72,6 +72,18 @@ def _each_or_best(scores, p):
     return share(chances * ((chances >= 1 - p) | best))
 
 
+def _from_the_least(scores, p):
+    """Ranked from the least likely up."""
+    ranked, tokens = scores.softmax(-1).sort(-1)
+    ranked = ranked * (ranked.cumsum(-1) - ranked < p)
+    return share(torch.zeros_like(scores).scatter(-1, tokens, ranked))
+
+
+def _softmax_twice(scores, p):
+    cut = scores.softmax(-1).masked_fill(top_p(scores, p) == 0, -torch.inf)
+    return cut.softmax(-1)
+
+
 TOP_P = Exercise(
     "generation.top_p",
     "Gives the probabilities “b v” for scores “b v”: the fewest likeliest tokens that "
@@ -123,6 +135,26 @@ TOP_P = Exercise(
             "You ask each token alone whether it reaches 1 − p, and save the best "
             "where none does.",
             "Top-p looks at sums: how much do the likelier tokens hold together?",
+        ),
+        Mistake(
+            "each token against p",
+            lambda scores, p: share(scores.softmax(-1) * (scores.softmax(-1) >= p)),
+            "You ask each token alone whether it reaches p. Where no token is so "
+            "likely, none is left.",
+            "Top-p looks at sums: how much do the likelier tokens hold together?",
+        ),
+        Mistake(
+            "the least likely come first",
+            _from_the_least,
+            "You add up from the least likely token on, and so you keep the tail.",
+            "In which order does `sort` give its values, unless it is told otherwise?",
+        ),
+        Mistake(
+            "softmax twice",
+            _softmax_twice,
+            "The right tokens, but nearly equal shares: you softmax what a softmax has "
+            "made.",
+            "After a softmax, rescale by a division.",
         ),
         Mistake(
             "only the best",

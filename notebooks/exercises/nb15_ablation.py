@@ -80,6 +80,15 @@ def _without_bias(context, to_output, head):
     return ablated(context, to_output, head) - to_output.bias
 
 
+def _head_before(context, to_output, head):
+    return to_output(_merge(_zeroed(context, slice(None), head - 1)))
+
+
+def _width_first(context, to_output, head):
+    silent = _zeroed(context, slice(None), head)
+    return to_output(rearrange(silent, "b h q d -> b q (d h)"))
+
+
 def _alone(context, to_output, head):
     only = torch.zeros_like(context)
     only[:, head] = context[:, head]
@@ -117,6 +126,19 @@ ABLATE = Exercise(
             lambda context, to_output, head: to_output(_merge(0 * context)),
             "No head adds anything any more. Whose price would you measure?",
             "The other heads go on as if nothing had happened.",
+        ),
+        Mistake(
+            "no head is silenced",
+            lambda context, to_output, head: to_output(_merge(context)),
+            "The output is that of the whole layer. Which tensor did you clear, and "
+            "which one goes into to_output?",
+            "A copy that is cleared and not used changes nothing.",
+        ),
+        Mistake(
+            "the head before it is silenced",
+            _head_before,
+            "Another head is silent, the one with the number before.",
+            "Heads count from 0, and so do the places of an axis.",
         ),
         Mistake(
             "the others are silenced",
@@ -159,6 +181,13 @@ ABLATE = Exercise(
             "The right head is silent. Then a reshape puts several positions of a head "
             "into one row.",
             "Before you join, heads and width must be neighbors: “b q h d”.",
+        ),
+        Mistake(
+            "merged with the width before the head",
+            _width_first,
+            "The right head is silent. Then the first numbers of all heads lie side by "
+            "side, then their second ones.",
+            "Each slice of the output projection expects all numbers of one head.",
         ),
         Mistake(
             "the bias goes as well",

@@ -177,10 +177,11 @@ HOOK = Exercise(
     _cases,
     (
         Mistake(
-            "the hook is never removed",
+            "the hook still acts in the last pass",
             _never_removed,
             "Your third tensor is still the changed one: the hook is still in place.",
-            "register_forward_hook returns a handle. Keep it, and call its remove().",
+            "register_forward_hook returns a handle. Keep it, and call its remove() "
+            "before you run the model again.",
         ),
         Mistake(
             "the hook returns nothing",

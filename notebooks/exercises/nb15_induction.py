@@ -29,12 +29,16 @@ def induction(
 
 
 def _texts(generator):
-    """Few tokens, never twice in a row; one of three comes three times."""
+    """Few tokens; one comes three times, and one in the last text twice in a row."""
     rows = torch.tensor([[0, 1, 2, 0, 3, 0, 1, 4], [5, 6, 2, 3, 4, 2, 1, 3]])
     names = torch.randperm(90, generator=generator)[:7] + 10
     long, short = names[rows], names[rows[:1, :5]]
-    weights = causal_weights(generator, 2, 3, 8, 8)
-    return [(weights, long), (causal_weights(generator, 1, 2, 5, 5), short)]
+    twice_in_a_row = names[torch.tensor([[0, 0, 1, 2, 1, 0]])]
+    return [
+        (causal_weights(generator, 2, 3, 8, 8), long),
+        (causal_weights(generator, 1, 2, 5, 5), short),
+        (causal_weights(generator, 1, 2, 6, 6), twice_in_a_row),
+    ]
 
 
 def _at(shift, last=True):
@@ -50,6 +54,24 @@ def _at(shift, last=True):
         return torch.stack(found).mean(dim=0)
 
     return shares
+
+
+def _not_side_by_side(weights, ids):
+    found = []
+    for row, text in enumerate(ids.tolist()):
+        for q, token in enumerate(text):
+            if earlier := [k for k in range(q - 1) if text[k] == token]:
+                found.append(weights[row, :, q, earlier[-1] + 1])
+    return torch.stack(found).mean(dim=0)
+
+
+def _all_places(weights, ids):
+    found = []
+    for row, text in enumerate(ids.tolist()):
+        for q, token in enumerate(text):
+            places = [k + 1 for k in range(q) if text[k] == token]
+            found += [weights[row, :, q, k] for k in places]
+    return torch.stack(found).mean(dim=0)
 
 
 def _times(weights, ids):
@@ -99,6 +121,20 @@ INDUCTION = Exercise(
             _at(1, last=False),
             "Right as long as a token comes twice. What if it comes a third time?",
             "Of several earlier places the nearest one counts.",
+        ),
+        Mistake(
+            "all earlier places count",
+            _all_places,
+            "A token that comes a third time gives you two weights. How many does a "
+            "query have?",
+            "Of several earlier places the nearest one counts.",
+        ),
+        Mistake(
+            "the place directly before the query is passed over",
+            _not_side_by_side,
+            "The same token twice in a row: there, too, the second has an earlier "
+            "place. Does your search reach it?",
+            "Earlier places go from 0 up to the one before the query.",
         ),
         Mistake(
             "the query's own key",

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_utils.exercises.drawing import causal_weights
+from course_utils.exercises.drawing import causal_weights, normal
 from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- entropy -----------------------------------------------------------------------
@@ -25,6 +25,11 @@ def _log(weights):
     return weights.clamp(min=1e-30).log()
 
 
+def _uneven(generator, *shape):
+    """Rows in which some keys get less than a hundredth."""
+    return (4 * normal(generator, *shape)).softmax(dim=-1)
+
+
 ENTROPY = Exercise(
     "inside.entropy",
     "Gives one number per query, “… q”, for weights “… q k”: the entropy of its row in "
@@ -35,6 +40,7 @@ ENTROPY = Exercise(
         (causal_weights(generator, 5, 5),),
         (torch.rand(3, 7, generator=generator).softmax(-1),),
         (causal_weights(generator, 2, 3, 4, 4),),
+        (_uneven(generator, 4, 9),),
     ],
     (
         Mistake(
@@ -80,6 +86,19 @@ ENTROPY = Exercise(
             lambda weights: -_log(weights).mean(-1),
             "All keys count alike in your mean, those that get nothing as well.",
             "Each −ln w counts as much as its key gets.",
+        ),
+        Mistake(
+            "a row with a zero gets entropy 0",
+            lambda weights: -(weights * weights.log()).sum(-1).nan_to_num(0.0),
+            "One key without weight, and the whole row is 0. Its other keys have some.",
+            "Repair the one product that is not a number, before you add up.",
+        ),
+        Mistake(
+            "the weights are taken for scores",
+            lambda weights: entropy(weights.softmax(-1)),
+            "A row that looks at one key only is not 0. Did the weights pass through "
+            "one more softmax?",
+            "The weights are probabilities already: each row adds up to 1.",
         ),
     ),
     "Per row: each weight times its logarithm, added up, with the sign turned. What "

@@ -46,6 +46,12 @@ class _Stepped(nn.Linear):
         return twin
 
 
+def _drawn(layer, generator, low=-1.0, high=1.0):
+    for parameter in layer.parameters():
+        nn.init.uniform_(parameter, low, high, generator=generator)
+    return layer
+
+
 def _patients(generator):
     def loss(model):
         return model(torch.tensor([[1, 4], [2, 4]]))
@@ -53,14 +59,15 @@ def _patients(generator):
     def of_line(model):
         return model(torch.eye(3)[:2]).square().sum()
 
-    line = nn.Linear(3, 4)
-    for parameter in line.parameters():
-        nn.init.uniform_(parameter, 0.5, 1.0, generator=generator)
+    def of_squares(model):  # each gradient of it is below 0
+        return model.weight.square().sum()
+
+    line = _drawn(nn.Linear(3, 4), generator, low=0.5)
     return [
         (_Patchwork(generator), loss),
         (line, lambda m: of_line(m) + m.weight.sum()),
-        (_Stepped(3, 2), lambda m: m.weight.square().sum()),
-        (nn.Linear(2, 3), lambda m: 1e-9 * m.weight.sum()),
+        (_drawn(_Stepped(3, 2), generator, high=-0.5), of_squares),
+        (_drawn(nn.Linear(2, 3), generator), lambda m: 1e-9 * m.weight.sum()),
     ]
 
 
@@ -176,6 +183,11 @@ def _learns(rate, forgets=False, easy=False):
     return losses_of
 
 
+def _given(*losses):
+    """A toy training with these losses, whatever it is shown."""
+    return lambda batches: list(losses)
+
+
 def _trainings(generator):
     data = torch.randint(100, (30, 2, 6), generator=generator)
 
@@ -184,7 +196,16 @@ def _trainings(generator):
 
     kinds = _learns(0.7), _learns(0.9), _learns(0.99)
     kinds += _learns(0.8, forgets=True), _learns(0.7, easy=True)
-    return [(losses_of, batches) for losses_of in kinds]
+    kinds += _given(*[2.6] * 29, 0.3), _given(*[2.6] * 29, 0.6)
+    kinds += _given(*[0.1] * 30), _given(*[0.1] * 29, 2.6)
+    only_step_0 = str([part.tolist() for part in batches(0)])
+
+    def learns_no_other(batches):
+        """The batch of step 0 is learned at once, and no other."""
+        shown = [str([part.tolist() for part in batches(step)]) for step in range(30)]
+        return [2.6, *(0.01 if batch == only_step_0 else 2.6 for batch in shown[1:])]
+
+    return [(losses_of, batches) for losses_of in (*kinds, learns_no_other)]
 
 
 def _last(losses_of, batches):
@@ -225,16 +246,37 @@ MEMORY = Exercise(
             "What does the model know when the training is over?",
         ),
         Mistake(
-            "every model is called healthy",
-            lambda losses_of, batches: _last(losses_of, batches)[-1] >= 2.6,
+            "any fall of the loss is enough",
+            lambda losses_of, batches: (
+                _last(losses_of, batches)[-1] >= _last(losses_of, batches)[0]
+            ),
             "A loss that fell a little and stayed there passes as well. Is that enough "
             "for one batch?",
             "A batch that is known by heart costs nearly nothing: compare with 0.3.",
         ),
         Mistake(
+            "a last loss of just 0.3 is called sick",
+            lambda losses_of, batches: _last(losses_of, batches)[-1] >= 0.3,
+            "All is right but at one number, the threshold itself.",
+            "Is 0.3 above 0.3?",
+        ),
+        Mistake(
+            "one loss above 0.3 is enough",
+            lambda losses_of, batches: max(_last(losses_of, batches)) > 0.3,
+            "You look at all losses. At the start of a training every model has a "
+            "large one.",
+            "What does the model know when the training is over?",
+        ),
+        Mistake(
             "upside down",
-            lambda losses_of, batches: _last(losses_of, batches)[-1] <= 0.3,
+            lambda losses_of, batches: _last(losses_of, batches)[-1] < 0.3,
             "All is found, and told the wrong way around: True means sick.",
+            "Read the name of the function again.",
+        ),
+        Mistake(
+            "healthy and sick exchanged",
+            lambda losses_of, batches: _last(losses_of, batches)[-1] <= 0.3,
+            "Every verdict is the opposite of the right one: True means sick.",
             "Read the name of the function again.",
         ),
     ),

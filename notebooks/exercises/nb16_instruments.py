@@ -45,6 +45,11 @@ def _distinct(generator, rows, length):
     return torch.stack(drawn)[:, :length]
 
 
+def _with(ids, place, word):
+    """The same word at one place of every text."""
+    return ids.index_fill(1, torch.tensor(place % ids.shape[1]), word)
+
+
 def _past(vectors):
     """At each position the mean of all vectors up to it."""
     counts = torch.arange(1, vectors.shape[1] + 1, dtype=vectors.dtype)
@@ -63,7 +68,11 @@ def _only(outputs, place):
 
 
 def decoders(generator: Generator) -> list[tuple]:
-    """(decoder, ids, vocab_size): four honest ones, three that leak."""
+    """(decoder, ids, vocab_size): four honest ones, the others leak.
+
+    One reads the number of the last word. In its texts this is one and the same, so a
+    change to one fixed word may change nothing.
+    """
     table = _table(generator)
     rounding = 8 * torch.finfo(table.dtype).eps  # one step of a number from 8 to 16
 
@@ -82,6 +91,27 @@ def decoders(generator: Generator) -> list[tuple]:
     def peeks_near_end(ids):
         return _only(_next(table[ids]), max(0, ids.shape[1] - 2))
 
+    def peeks_two_ahead(ids):
+        return _next(_next(table[ids]))
+
+    def peeks_in_the_middle(ids):
+        ahead = _only(_next(table[ids]), ids.shape[1] // 2 - 1)
+        return torch.cat([ahead, -ahead], dim=-1)
+
+    def peeks_in_last_text(ids):
+        return torch.cat([0 * table[ids[:-1]], _next(table[ids[-1:]])])
+
+    def peeks_at_all_later(ids):
+        return table[ids].sum(1, keepdim=True) - table[ids].cumsum(dim=1)
+
+    def peeks_a_little(ids):
+        sure = F.one_hot(ids % table.shape[1], table.shape[1])
+        return sure + _next(table[ids]) / 100
+
+    def peeks_at_last_number(ids):
+        numbers = ids[..., None].to(table.dtype)
+        return _only(_next(numbers), max(0, ids.shape[1] - 2))
+
     def rounds_by_batch(ids):
         odd = ids.sum(dim=1)[:, None, None] % 2
         return 8 + _past(table[ids]) + rounding * odd
@@ -91,12 +121,19 @@ def decoders(generator: Generator) -> list[tuple]:
 
     ids = _distinct(generator, 2, 7)
     sick = _shown(peeks_at_next, peeks_at_start, peeks_near_end)
+    sick += _shown(peeks_two_ahead, peeks_in_the_middle, peeks_in_last_text)
+    sick += _shown(peeks_at_all_later, peeks_a_little)
     models = _shown(honest, reads_own_word, silent, rounds_by_batch) + sick
-    return [(model, ids, VOCAB) for model in models]
+    [at_number] = _shown(peeks_at_last_number)
+    ends = [_with(_distinct(generator, 3, 7), -1, word) for word in (0, 5, VOCAB - 1)]
+    return [
+        *((model, ids, VOCAB) for model in models),
+        *((at_number, texts, VOCAB) for texts in ends),
+    ]
 
 
 def readers(generator: Generator) -> list[tuple]:
-    """(reader, ids): five that do not know the order, three that do."""
+    """(reader, ids): five that do not know the order, the others do."""
     table, weights = _table(generator), torch.arange(1.0, 8)
     weights = weights.to(table.dtype)[:, None]
     pairs = (weights / 2).ceil()  # 1, 1, 2, 2, …: neighbors that weigh the same
@@ -116,6 +153,24 @@ def readers(generator: Generator) -> list[tuple]:
     def positions_but_for_one_number(ids):
         return torch.cat([bag(ids)[..., :1], positions(ids)[..., 1:]], dim=-1)
 
+    def first_number_rules(ids):
+        shift = (weights * table[ids]).sum(1, keepdim=True)
+        steady = 1000 + 0 * table[ids][..., :1]
+        return torch.cat([steady, bag(ids) + shift, bag(ids) - shift], dim=-1)
+
+    def positions_weigh_little(ids):
+        return bag(ids) + (weights * table[ids]).sum(1, keepdim=True) / 500
+
+    def positions_in_first_text(ids):
+        return torch.cat([positions(ids[:1]), bag(ids[1:])])
+
+    def positions_in_last_text(ids):
+        return torch.cat([bag(ids[:-1]), positions(ids[-1:])])
+
+    def reads_first_number(ids):
+        numbers = ids[..., None].to(table.dtype)
+        return numbers[:, :1] + 0 * numbers
+
     def causal_bag(ids):
         return table[ids] + _past(table[ids])
 
@@ -130,13 +185,21 @@ def readers(generator: Generator) -> list[tuple]:
     models = _shown(bag, one_vector_for_all, causal_bag, last_word_only)
     models += _shown(rounds_by_order)
     models += _shown(positions, positions_in_pairs, positions_but_for_one_number)
-    return [(model, ids) for model in models]
+    models += _shown(first_number_rules, positions_weigh_little)
+    models += _shown(positions_in_first_text, positions_in_last_text)
+    [by_number] = _shown(reads_first_number)
+    rising = ids[:1].sort().values
+    return [
+        *((model, ids) for model in models),
+        *((by_number, text) for text in (rising, rising.flip(1))),
+    ]
 
 
 def translators(generator: Generator) -> list[tuple]:
     """(translator, source, target, vocab_size): one is deaf, the others are not.
 
-    One listens so little that its best words stay.
+    One listens so little that its best words stay. One reads the number of the first
+    word. In its sources this is a word that a fixed change may leave as it is.
     """
     pair = (
         _distinct(generator, 2, 5),
@@ -167,12 +230,33 @@ def translators(generator: Generator) -> list[tuple]:
         places = torch.arange(1, source.shape[1] + 1)[:, None] / 1000
         return sure + (places * table[source]).sum(1, keepdim=True)
 
+    def heard(source):
+        return table[source].mean(1, keepdim=True)
+
+    def reads_opposites(source, target):
+        both = table[target] + heard(source), table[target] - heard(source)
+        return torch.cat(both, dim=-1)
+
+    def reads_in_first_text(source, target):
+        return table[target] + torch.cat([heard(source[:1]), 0 * heard(source[1:])])
+
+    def reads_in_last_text(source, target):
+        return table[target] + torch.cat([0 * heard(source[:-1]), heard(source[-1:])])
+
+    def reads_first_number(source, target):
+        return table[target] + source[:, :1, None].to(table.dtype)
+
     models = _shown(reads_all, speaks_alone, reads_first_word, reads_last_word)
-    models += _shown(end_reads, start_reads, best_words_stay)
+    models += _shown(end_reads, start_reads, best_words_stay, reads_opposites)
+    models += _shown(reads_in_first_text, reads_in_last_text)
     one_row = [rows[:1] for rows in pair]
+    [by_number] = _shown(reads_first_number)
+    three = _distinct(generator, 3, 5), _distinct(generator, 3, 3)
+    starts = [_with(three[0], 0, word) for word in (0, 1, VOCAB - 1)]
     return [
         *((model, *pair, VOCAB) for model in models),
         (models[0], *one_row, VOCAB),
+        *((by_number, source, three[1], VOCAB) for source in starts),
     ]
 
 
@@ -240,6 +324,31 @@ def _with_the_changed(logits, ids, vocab_size):
     return False
 
 
+def _cuts(to_end=0, ask=any, change=None):
+    """An instrument that tries cuts, and asks for any or for all of their moves."""
+
+    def instrument(logits, ids, vocab_size):
+        before = logits(ids)
+        moves = []
+        for cut in range(1, ids.shape[1] - to_end):
+            other = _other(ids, slice(cut, None), vocab_size)
+            if change is not None:
+                other = torch.cat([ids[:, :cut], change(ids[:, cut:])], dim=1)
+            moves.append(_moved(before[:, :cut], logits(other)[:, :cut]))
+        return ask(moves)
+
+    return instrument
+
+
+def _next_only(logits, ids, vocab_size):
+    before = logits(ids)
+    for place in range(1, ids.shape[1]):
+        after = logits(_other(ids, place, vocab_size))
+        if _moved(before[:, place - 1], after[:, place - 1]):
+            return True
+    return False
+
+
 LAST, FIRST, EARLIER, LATER = slice(-1, None), slice(0, 1), slice(-1), slice(1, None)
 LEAK = Exercise(
     "clinic.leaks_future",
@@ -303,6 +412,32 @@ LEAK = Exercise(
             "Every place between two words is a border that a leak may cross.",
         ),
         Mistake(
+            "the last cut is left out",
+            _cuts(to_end=1),
+            "The first cuts are tried. Can an output before the last word peek at it?",
+            "The last word alone may change, too: where does your range end?",
+        ),
+        Mistake(
+            "every cut must leak",
+            _cuts(ask=all),
+            "A model that peeks at one place only gets away. How many leaks make it "
+            "sick?",
+            "One output that moves is enough: any or all?",
+        ),
+        Mistake(
+            "only the next word is changed",
+            _next_only,
+            "Each output is asked about the word directly after it. What of a model "
+            "that peeks two words ahead?",
+            "Change all words after the cut, and watch all outputs before it.",
+        ),
+        Mistake(
+            "the later words become 0",
+            _cuts(change=torch.zeros_like),
+            "A later word that is 0 stays what it was, and a leak of it gets away.",
+            "Every later word must become another word. What makes another of each?",
+        ),
+        Mistake(
             "compared bit for bit",
             _bit_for_bit,
             "A healthy model whose sums are rounded in another order is accused.",
@@ -328,6 +463,10 @@ def _reversed(ids):
 def _one_stays(outputs, ids):
     gaps = (outputs(ids) - outputs(_reversed(ids)))[:, -1].abs()
     return bool((gaps <= 1e-5).any())
+
+
+def _gap(before, after):
+    return (before - after).abs()
 
 
 def _swapped(ids):
@@ -379,6 +518,24 @@ ORDER = Exercise(
             "A model that reads the order is called blind because one number of its "
             "vector never changes. How many of them must stay?",
             "Look at the largest difference: any or all?",
+        ),
+        Mistake(
+            "only the first text of the batch is watched",
+            lambda outputs, ids: (
+                not _moved(outputs(ids)[:1, -1], outputs(_reversed(ids))[:1, -1])
+            ),
+            "A model that reads the order in another text is called blind. Which texts "
+            "does your index leave?",
+            "The last output of each text: “b t m”, and only t loses its axis.",
+        ),
+        Mistake(
+            "a small move is taken for rounding",
+            lambda outputs, ids: (
+                not _gap(outputs(ids), outputs(_reversed(ids)))[:, -1].max() > 0.1
+            ),
+            "A model in which the order weighs little is called blind. How large is an "
+            "error of rounding?",
+            "Numbers of 64 bits differ by about 1e-15 when nothing has changed.",
         ),
         Mistake(
             "compared bit for bit",
@@ -471,6 +628,37 @@ SOURCE = Exercise(
             "A model that listens a little is called deaf: its logits move, its best "
             "words stay.",
             "Compare the logits themselves.",
+        ),
+        Mistake(
+            "only the first text of the batch is watched",
+            lambda logits, source, target, size: (
+                not _moved(
+                    logits(source, target)[:1],
+                    logits(_other(source, slice(None), size), target)[:1],
+                )
+            ),
+            "A model that listens in another text of the batch is called deaf.",
+            "Compare the logits of all texts.",
+        ),
+        Mistake(
+            "a small move is taken for rounding",
+            lambda logits, source, target, size: (
+                not _gap(
+                    logits(source, target),
+                    logits(_other(source, slice(None), size), target),
+                ).max()
+                > 0.1
+            ),
+            "A model that listens a little is called deaf. How large is an error of "
+            "rounding?",
+            "Numbers of 64 bits differ by about 1e-15 when nothing has changed.",
+        ),
+        Mistake(
+            "all words of the source become 0",
+            _deaf(torch.zeros_like),
+            "A word that is 0 already stays what it was. A model that reads it and no "
+            "other is called deaf.",
+            "Leave no word of the source as it was. What makes another word of each?",
         ),
         Mistake(
             "upside down",

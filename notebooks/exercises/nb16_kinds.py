@@ -44,6 +44,10 @@ def _smoothed(logits, labels):
     return F.cross_entropy(logits.mT, labels, label_smoothing=0.1)
 
 
+def _one_label_less(logits, labels):
+    return _summed(logits, labels) / (labels.numel() - 1)
+
+
 def _next_but_one(logits, labels):
     return _right(logits[:, :-1], labels[:, 1:])
 
@@ -51,6 +55,7 @@ def _next_but_one(logits, labels):
 def _losses(generator):
     labels = torch.stack([torch.randperm(VOCAB, generator=generator)[:5]] * 2)
     losses = _right, _twice, _in_bits, _in_digits, _summed, _smoothed, _next_but_one
+    losses += (_one_label_less,)
     cases = [(loss, labels, VOCAB) for loss in losses]
     return [*cases, (_right, labels[:1, :2], VOCAB)]
 
@@ -119,10 +124,19 @@ KNOWN = Exercise(
                 )
                 or loss(1.0 * F.one_hot(labels, size), labels).abs() > 1e-3
             ),
-            "A healthy loss gets True as well. How confident are your logits? A 1 at "
-            "the label is not enough.",
-            "Softmax turns a lead of 50 into a probability of 1, and a lead of 1 does "
-            "not.",
+            "A healthy loss gets True as well. Which of your two tests does it fail: "
+            "that of zeros, or that of confident logits?",
+            "Zeros cost the logarithm of vocab_size. Softmax turns a lead of 50 into a "
+            "probability of 1, and a lead of 1 does not.",
+        ),
+        Mistake(
+            "a miss of less than one half passes",
+            _judged(
+                lambda zeros, sure, v: (zeros - math.log(v)).abs() > 0.5 or sure > 0.5
+            ),
+            "A loss that divides by one label less gets away. How exactly do you know "
+            "the two numbers?",
+            "Only rounding is to be forgiven: 0.001 is more than enough.",
         ),
         Mistake(
             "the logarithm to base 2",
@@ -167,10 +181,11 @@ def _texts(generator):
         return lambda step: (inputs[step], labels[step])
 
     drawn = torch.stack([torch.randperm(9, generator=generator) for _ in range(8)])
-    many = drawn.reshape(4, 2, 9)[:, :, :4] + 1  # id 0 stands in no text
+    many = drawn.reshape(4, 2, 9)[:, :, :4] + 1  # id 0 stands in none of them
     many[:, :, 0] = 10  # a first token, which is never to be guessed
     first = many[:1].clone()
     first[0, :, 1:] = torch.tensor([[3, 4, 5], [5, 3, 4]])
+    with_0 = torch.tensor([[[10, 7, 0, 1]], [[10, 0, 3, 7]]])
     ends = torch.tensor([2, 3, 1, 3])
     last_word = torch.tensor([[[10, 1, 2, 3]], [[10, 2, 1, 3]], [[10, 1, 1, 11]]])
     # id 11 is the last one of 12: counted with -100 or not at all, if the last batch is
@@ -178,6 +193,7 @@ def _texts(generator):
         (batches_of(many, ends), 4, 12),
         (batches_of(first, torch.tensor([3])), 1, 12),
         (batches_of(last_word, torch.tensor([3, 1, 3])), 3, 12),
+        (batches_of(with_0, torch.tensor([3, 2])), 2, 12),
     ]
 
 
@@ -239,9 +255,21 @@ COUNT = Exercise(
         ),
         Mistake(
             "the last batch is left out",
-            _counted(_labels, lambda steps: range(max(1, steps - 1))),
+            _counted(_labels, lambda steps: range(steps - 1)),
             "An id that occurs in the last batch only is on your list.",
             "range(steps) ends with steps - 1 by itself.",
+        ),
+        Mistake(
+            "the first batch is left out",
+            _counted(_labels, lambda steps: range(1, steps)),
+            "An id that occurs in the first batch only is on your list.",
+            "With which number do the steps begin?",
+        ),
+        Mistake(
+            "id 0 is never counted",
+            _counted(lambda batch: batch[1].clamp(min=0)[batch[1] > 0]),
+            "A label of 0 is missing in your count. Which labels ask for nothing?",
+            "Only -100 is no label. 0 is an id like any other.",
         ),
         Mistake(
             "missing in one batch is enough",

@@ -54,6 +54,22 @@ def _wider(config):
     return config.num_layers * 2 * config.d_model * (wrong - right)
 
 
+def _head_width(config):
+    return config.d_model // config.num_heads
+
+
+def _narrow(config):
+    """What one matrix of keys or values holds less than one of queries."""
+    less = config.num_heads - config.num_kv_heads
+    return config.d_model * less * _head_width(config)
+
+
+def _square(config):
+    """What keys and values lose if their matrices are narrow on both sides."""
+    narrow = config.num_kv_heads * _head_width(config)
+    return config.num_layers * 2 * narrow * (config.d_model - narrow)
+
+
 PARAMETERS = Exercise(
     "scaling.parameters",
     "Gives the number of parameters of a LlamaLM from its config, for grouped heads "
@@ -89,10 +105,36 @@ PARAMETERS = Exercise(
             "A head of keys has d_model / num_heads columns.",
         ),
         Mistake(
+            "only one of keys and values gets narrow",
+            lambda c: parameters(c) + c.num_layers * _narrow(c),
+            "With fewer heads for keys and values it is too large by one matrix of a "
+            "block. Which of the four get narrow?",
+            "Each head of keys has its own head of values.",
+        ),
+        Mistake(
+            "all four matrices get narrow",
+            lambda c: parameters(c) - c.num_layers * 2 * _narrow(c),
+            "Queries and the output keep all their heads. Which matrices get narrow?",
+            "num_kv_heads counts the heads of keys and of values, and no others.",
+        ),
+        Mistake(
+            "keys and values narrow on both sides",
+            lambda c: parameters(c) - _square(c),
+            "Keys and values come from a stream of the full width. Which side of their "
+            "matrices is narrow?",
+            "From d_model numbers in to num_kv_heads heads out.",
+        ),
+        Mistake(
             "two matrices in the feed-forward network",
             lambda c: parameters(c) - c.num_layers * c.d_model * c.d_ff,
             "In LLaMA's feed-forward network one matrix is a gate. Count again.",
             "Widen, gate, narrow (notebook 12).",
+        ),
+        Mistake(
+            "one norm in a block",
+            lambda c: parameters(c) - c.num_layers * c.d_model,
+            "It is short by one vector of width d_model for each block.",
+            "How many sublayers has a block, and what stands before each?",
         ),
         Mistake(
             "no norms",
@@ -182,10 +224,11 @@ FLOPS = Exercise(
             "Queries meet keys, and weights meet values.",
         ),
         Mistake(
-            "scores only",
+            "half of attention's own products",
             lambda n, layers, m, t, d: (6 * n + 6 * layers * t * m) * d,
-            "Queries have met keys. What is done with the weights after softmax?",
-            "Contexts cost as much as scores.",
+            "Half of these products is missing. Did you count one product of the two, "
+            "or leave out what the mask hides?",
+            "Contexts cost as much as scores. And a masked score is computed, too.",
         ),
         Mistake(
             "attention in one layer",
@@ -239,7 +282,8 @@ BYTES = Exercise(
             "only the weights",
             lambda: 4,
             "Enough to write with. What does a training add for each weight?",
-            "backward() leaves a number in .grad, and AdamW remembers past steps.",
+            "backward() leaves a number in .grad, and AdamW remembers past steps. Each "
+            "of these numbers has 4 bytes.",
         ),
         Mistake(
             "no memory in the optimizer",
@@ -260,7 +304,7 @@ BYTES = Exercise(
             "A byte has 8 bits.",
         ),
         Mistake(
-            "numbers, not bytes",
+            "bits, not bytes",
             lambda: 4 * 8 * 4,
             "Those are bits. Memory is sold in bytes.",
             "A byte has 8 bits.",
@@ -331,6 +375,14 @@ ACTIVATIONS = Exercise(
             "comes out?",
             "gate and up have the same input. And nothing in this network needs its "
             "own output again.",
+        ),
+        Mistake(
+            "one hidden vector too many",
+            lambda rows, length, width, hidden: (
+                2 * rows * length * (width + 5 * hidden)
+            ),
+            "One vector of the hidden width is too many. Did you count one twice?",
+            "Two operations may need the same vector. It is kept once.",
         ),
         Mistake(
             "one hidden vector is missing",

@@ -67,6 +67,12 @@ ROWS = Exercise(
             "With which row does rank 0 begin?",
         ),
         Mistake(
+            "every rank reads the rows of rank 0",
+            lambda batch, rank, count: batch[::count],
+            "All ranks read the same rows, and the other rows are read by none.",
+            "One argument is unused.",
+        ),
+        Mistake(
             "the rest is lost",
             lambda batch, rank, count: batch[: len(batch) // count * count][
                 rank::count
@@ -132,6 +138,14 @@ KEPT = Exercise(
             "Section 3 counts four numbers for a weight. Each of them is cut.",
         ),
         Mistake(
+            "the weights stay whole",
+            lambda n, processes, sharded: (
+                4 * n + 12 * n / (processes if sharded else 1)
+            ),
+            "Gradients and averages are cut (stage 2 of ZeRO). What of the weights?",
+            "A sharded process fetches the other weights while it needs them.",
+        ),
+        Mistake(
             "upside down",
             lambda n, processes, sharded: 16 * n / (1 if sharded else processes),
             "The copies are cut, and the parts are whole.",
@@ -163,7 +177,8 @@ def _pairs(labels):
 
 
 def _sum(losses, labels):
-    return (losses * torch.tensor(_counts(labels))).sum().item()
+    """Of the losses of all labels; ranks without labels are left out."""
+    return (losses.nan_to_num(0.0) * torch.tensor(_counts(labels))).sum().item()
 
 
 def _parts(generator):
@@ -174,6 +189,7 @@ def _parts(generator):
         labels = []
         for rows, length, ignored in ranks:
             part = torch.randint(0, 90, (rows * length,), generator=generator)
+            part[0] = 0  # an id like any other
             part[len(part) - ignored :] = IGNORED
             labels.append(part.view(rows, length))
         losses = 1 + 3 * torch.rand(len(ranks), generator=generator, dtype=kind)
@@ -226,6 +242,24 @@ MEAN = Exercise(
             "their rows.",
             "A mean loss is a mean over what? Weigh by that, and leave out ranks "
             "without labels.",
+        ),
+        Mistake(
+            "weighed by rows, where there are labels",
+            lambda losses, labels: _weighted(
+                losses.nan_to_num(0.0),
+                [len(part) * (n > 0) for part, n in _pairs(labels)],
+            ),
+            "A rank without labels is left out. The others weigh by their rows, long "
+            "or short.",
+            "A mean loss is a mean over what? Weigh by that.",
+        ),
+        Mistake(
+            "labels of 0 do not count",
+            lambda losses, labels: _weighted(
+                losses.nan_to_num(0.0), [int((part > 0).sum()) for part in labels]
+            ),
+            "Your counts leave out the labels that are 0. Which labels do not count?",
+            "Only −100 is no label. 0 is an id like any other.",
         ),
         Mistake(
             "padding counts",

@@ -37,7 +37,7 @@ def _runs(generator):
         compute = compute.sort().values
         return compute, 6 * compute**-b * noise
 
-    return [one(5, 0.1), one(7, 0.4)]
+    return [one(5, 0.1), one(7, 0.4), one(6, -0.3)]
 
 
 POWER = Exercise(
@@ -72,6 +72,12 @@ POWER = Exercise(
             lambda compute, losses: -power(compute, losses),
             "The line falls, so its slope is negative. And b?",
             "Where does the minus stand in the power law?",
+        ),
+        Mistake(
+            "b without its sign",
+            lambda compute, losses: abs(power(compute, losses)),
+            "Right where losses fall. What is b where more compute makes them worse?",
+            "Turn the sign of the slope, whichever it is.",
         ),
         Mistake(
             "axes exchanged",

@@ -116,7 +116,7 @@ RIGHT_ANSWERS = {
         heads_by_loops,
         heads_from_qkv,
     ],
-    "backbone.loss_at_birth": [
+    "backbone.first_loss": [
         9.125,
         math.log(2981) + 1.125,
         torch.tensor(2981.0).log() + 1.5**2 / 2,

@@ -71,8 +71,8 @@ def lend_by_view(keys, num_heads):
 
 
 def sign_by_loops(ours, others):
-    lower = [a < b for a, b in zip(ours.tolist(), others.tolist(), strict=True)]
-    return all(lower) or not any(lower)
+    pairs = list(zip(ours.tolist(), others.tolist(), strict=True))
+    return all(a < b for a, b in pairs) or all(a > b for a, b in pairs)
 
 
 def sign_by_signs(ours, others):

@@ -3599,41 +3599,41 @@ def next_token_summed(logits, ids):
     return F.cross_entropy(flat, ids[:, 1:].flatten(), reduction="sum")
 
 
-right("backbone.loss_at_birth", "half of the variance comes on top of the logarithm")(
+right("backbone.first_loss", "half of the variance comes on top of the logarithm")(
     math.log(2981) + 1.5**2 / 2
 )
 
 
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "The logits' spread is forgotten; this holds for logits near 0.",
     "8.0 in place of 9.125",
 )(math.log(2981))
 
 
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "The standard deviation is added, not half of its square.",
     "9.5 in place of 9.125",
 )(math.log(2981) + 1.5)
 
 
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "The whole variance is added and not half of it.",
     "10.25 in place of 9.125",
 )(math.log(2981) + 1.5**2)
 
 
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "In bits and not in nats.",
     "11.5 in place of 9.125",
 )(math.log2(2981))
 
 
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "Half of the standard deviation, its square forgotten.",
     "8.75 in place of 9.125",
 )(math.log(2981) + 1.5 / 2)

@@ -1788,27 +1788,27 @@ def next_place_by_place(logits, ids):
 
 
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "ln V alone: the noise is taken to cost nothing.",
     "misses 1.125",
 )(math.log(2981))
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "The whole variance is added instead of half of it.",
     "10.25 instead of 9.125",
 )(math.log(2981) + 1.5**2)
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "Half of the standard deviation, not of the variance.",
     "8.75 instead of 9.125",
 )(math.log(2981) + 1.5 / 2)
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "The logarithm to base 2.",
     "12.67 instead of 9.125",
 )(math.log2(2981) + 1.5**2 / 2)
 right(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "one logarithm of V e^(σ²/2)",
 )(math.log(2981 * math.exp(1.5**2 / 2)))
 

@@ -753,16 +753,16 @@ def next_loss_one_hot(logits, ids):
 
 
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "ln V: noise is taken for knowing nothing.",
     "half the variance, 1.125, is missing",
 )(math.log(2981))
 wrong(
-    "backbone.loss_at_birth",
+    "backbone.first_loss",
     "Half the standard deviation is added, not half its square.",
     "8.75 instead of 9.125",
 )(math.log(2981) + 1.5 / 2)
-right("backbone.loss_at_birth", "the logarithm of the sum, not the sum of logarithms")(
+right("backbone.first_loss", "the logarithm of the sum, not the sum of logarithms")(
     math.log(2981 * math.exp(1.125))
 )
 

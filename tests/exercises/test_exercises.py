@@ -47,7 +47,7 @@ INDISPENSABLE = {
     *("positions.sinusoids", "positions.rotary"),
     *("blocks.layer_norm", "blocks.block", "blocks.stack"),
     *("translation.cross_attention", "translation.loss", "translation.beam"),
-    *("translation.bleu_brevity", "backbone.loss_at_birth", "training.perplexity"),
+    *("translation.bleu_brevity", "backbone.first_loss", "training.perplexity"),
     *("generation.top_p", "generation.cache", "tokens.merge", "tokens.bits_per_byte"),
 }
 MISTAKES = [(e.name, m) for e in BANK.values() for m in e.mistakes]

@@ -20,7 +20,7 @@ from nb08_beam import beam_step, choice
 from nb09_senses import pick, pool
 from nb10_encode import encode
 from nb10_merges import pair_counts
-from nb11_backbone import heads_from_qkv, loss_at_birth
+from nb11_backbone import first_loss, heads_from_qkv
 from nb17_ranks import rows_of_rank
 from torch.nn import functional as F
 
@@ -186,10 +186,10 @@ def test_rows_of_a_rank_are_those_of_a_process():
             assert torch.equal(rows_of_rank(labels, rank, count), rows)
 
 
-def test_the_loss_at_birth_is_that_of_noisy_logits():
+def test_the_first_loss_is_that_of_noisy_logits():
     logits = 1.5 * torch.randn(4000, 2981)
     labels = torch.randint(2981, (4000,))
     assert F.cross_entropy(logits, labels).item() == pytest.approx(
-        loss_at_birth(), abs=0.15
+        first_loss(), abs=0.15
     )
-    assert loss_at_birth() == pytest.approx(math.log(2981) + 1.125)
+    assert first_loss() == pytest.approx(math.log(2981) + 1.125)
