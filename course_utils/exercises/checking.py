@@ -18,6 +18,7 @@ from course_utils.exercises.comparing import (
     not_plain,
     note,
     same,
+    settled,
 )
 from course_utils.exercises.describing import describe
 from course_utils.exercises.exercise import Exercise
@@ -206,8 +207,10 @@ def _judge(exercise, function, cases, outcomes, seed):
 
 def _found(exercise, mine, wanted):
     """The first difference that is more than the exercise tolerates, or None."""
-    if exercise.tolerance and near(mine, wanted, exercise.tolerance):
-        return None
+    if exercise.tolerance:
+        if near(mine, wanted, exercise.tolerance):
+            return None
+        mine = settled(mine, wanted, exercise.tolerance)
     return difference(mine, wanted) or (not_plain(mine) if exercise.plain else None)
 
 
@@ -276,8 +279,9 @@ def _right(exercise, function, cases, outcomes, wanted):
         if exercise.trains:
             title = f"{exercise.name}: {said}"
             more = (
-                "The numbers are right, but no model learns through them: `.item()`, "
-                "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph."
+                "The numbers are right, but no model learns through them. `.item()`, "
+                "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph; a "
+                "change in place (`+=`) can break it, and 0 · ∞ makes it nan."
             )
             return Report("different", title, (more, _help(exercise)))
         lines.append(f"Right numbers, but {said}; no training runs through it here.")

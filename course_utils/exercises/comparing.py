@@ -48,14 +48,33 @@ def near(mine: Any, wanted: Any, tolerance: float) -> bool:
     """
     if _is_real(wanted):
         return _near_numbers(_bare(mine), wanted, tolerance)
+    return _alike(mine, wanted) and bool(_near_entries(mine, wanted, tolerance).all())
+
+
+def settled(mine: Any, wanted: Any, tolerance: float) -> Any:
+    """The same tensor, with the wanted entries where it is near enough to them.
+
+    So that `difference` names an entry that is too far off. Anything else comes back as
+    it is.
+    """
+    if not _alike(mine, wanted):
+        return mine
+    kept = _near_entries(mine, wanted, tolerance)
+    return torch.where(kept, wanted.detach().to(mine.dtype), mine.detach())
+
+
+def _alike(mine, wanted):
+    """Whether both are floating tensors of one shape on one device."""
     if not (isinstance(mine, Tensor) and isinstance(wanted, Tensor)):
         return False
     if mine.shape != wanted.shape or not _both_floating(mine, wanted):
         return False
-    if mine.device != wanted.device:
-        return False
+    return mine.device == wanted.device
+
+
+def _near_entries(mine, wanted, tolerance):
     gap = mine.detach().to(wanted.dtype) - wanted.detach()
-    return bool((gap.abs() <= tolerance).all())  # NaN is never near
+    return gap.abs() <= tolerance  # NaN is never near
 
 
 def _near_numbers(mine, wanted, tolerance):

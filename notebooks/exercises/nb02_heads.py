@@ -353,7 +353,7 @@ LAYER = Exercise(
         Mistake(
             "scaled by the width of the words",
             _variant(scale=lambda x, w_q: x.shape[-1]),
-            "You divide by the root of the width of x. Nobody compares rows of x here.",
+            "You divide by the root of the width of x. No rows of x are compared here.",
             "The scale belongs to the queries: how wide are they within a head?",
         ),
         Mistake(

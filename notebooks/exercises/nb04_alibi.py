@@ -75,8 +75,8 @@ ALIBI = Exercise(
         Mistake(
             "the future gets a reward",
             lambda h, q, k: _bias(_rates(h), -_ahead(q, k)),
-            "The past is right. To the right of the query your bias is above 0; under "
-            "a causal mask nobody would notice.",
+            "The past is right. To the right of the query your bias is above 0, "
+            "which a causal mask would hide.",
             "A distance has no sign.",
         ),
         Mistake(

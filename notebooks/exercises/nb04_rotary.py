@@ -106,7 +106,7 @@ def _by_halves(row, steps):
 STEP = Exercise(
     "positions.step",
     "Gives the row “m” that stands so many steps after a row “m” of the table. "
-    "Nobody says where the row stood: one rotation serves everywhere.",
+    "Where the row stood is not told: one rotation serves everywhere.",
     ("row", "steps"),
     step_on,
     _rows,

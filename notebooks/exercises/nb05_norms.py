@@ -76,7 +76,7 @@ LAYER_NORM = Exercise(
         Mistake(
             "over the whole sentence",
             _normed(slice(-2, None)),
-            "One mean for all words of a sentence: a loud word makes the others quiet.",
+            "One mean for all words of a sentence: a large one makes the others small.",
             "Only the last axis. keepdim=True keeps a place for it.",
         ),
         Mistake(
@@ -107,7 +107,7 @@ LAYER_NORM = Exercise(
             lambda x, scale, shift, eps: (
                 scale * _centered(x) / (_variance(x).sqrt() + eps) + shift
             ),
-            "With eps = 0.00001 nobody would see it. With 0.1 the quiet words differ.",
+            "With eps = 0.00001 it can hardly be seen. With 0.1 small words differ.",
             "Look how far the root reaches in the formula.",
         ),
         Mistake(

@@ -70,7 +70,7 @@ GENERAL = Exercise(
             "scaled",
             lambda q, k, w: q @ w @ k.mT / q.shape[-1] ** 0.5,
             "Every score is too small by the same factor.",
-            "Nobody scaled in 2015, and a learned W can scale for itself.",
+            "There was no scale in 2015, and a learned W can scale for itself.",
         ),
         Mistake(
             "a softmax too many",

@@ -312,7 +312,7 @@ LOSS = Exercise(
         Mistake(
             "the end token is left out",
             _no_end,
-            "Nobody ever asks for the end, so the model will never learn to stop.",
+            "No label is the end, so the model will never learn to stop.",
             "This happens where the end token serves as padding too. Which places "
             "hold nothing but padding?",
         ),

@@ -56,7 +56,7 @@ SMOOTHED = Exercise(
         Mistake(
             "nothing is taken away",
             lambda r, v, e: _spread(r, v, 1 + e / v, e / v),
-            "Crumbs for all, but nobody paid for them: it adds up to more than 1.",
+            "All tokens get a share, and the right one keeps its own: more than 1.",
             "From whom is epsilon taken?",
         ),
         Mistake(

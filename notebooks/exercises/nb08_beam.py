@@ -114,7 +114,7 @@ BEAM = Exercise(
                 torch.add, lambda total, picks, log_probs: log_probs.flatten()[picks]
             ),
             "Well chosen, but the totals you return are about one word.",
-            "At the next step nobody knows any more how good the beginning was.",
+            "At the next step how good the beginning was is no longer known.",
         ),
         Mistake(
             "the totals of the parents are handed on",

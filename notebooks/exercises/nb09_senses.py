@@ -258,7 +258,7 @@ MISREAD = (
     Mistake(
         "the last head only",
         lambda weights, position: weights[-1, position].argmax(),
-        "One head has spoken. What do the others say?",
+        "Only the last head is asked. What do the others say?",
         "Average the heads before you choose.",
     ),
     Mistake(
@@ -270,8 +270,8 @@ MISREAD = (
     Mistake(
         "the strongest single head decides",
         lambda weights, position: weights[:, position].amax(0).argmax(),
-        "One loud head outvotes all others. An average was asked for.",
-        "amax over the heads keeps the loudest; what gives each head the same say?",
+        "One head with a large weight outvotes all others. An average was asked for.",
+        "amax over the heads keeps the largest; what gives each head the same say?",
     ),
     Mistake(
         "counted through all heads",

@@ -150,7 +150,7 @@ STREAM = Exercise(
         Mistake(
             "everything so far, each time",
             lambda ids, pieces: _everything_so_far(ids, pieces, "ignore"),
-            "Whoever prints your texts one after the other reads the beginning often.",
+            "Printed one after the other, your texts repeat the beginning often.",
             "Only what is new since the last id.",
         ),
         Mistake(

@@ -231,7 +231,7 @@ COUNT = Exercise(
         Mistake(
             "tokens forgotten",
             lambda v, t, m, n, f: _sum(0, t, m, n, f),
-            "One table of the first line is missing.",
+            "One of the two tables of the first line is missing.",
             "Which matrix has one row per token of the vocabulary?",
         ),
         Mistake(

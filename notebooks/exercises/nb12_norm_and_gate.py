@@ -74,7 +74,7 @@ RMS = Exercise(
         Mistake(
             "one size for the whole text",
             lambda x, scale, eps: scale * x / (_square(x, (-2, -1)) + eps).sqrt(),
-            "All positions are divided by one number, and a quiet one stays quiet.",
+            "All positions are divided by one number, and a small one stays small.",
             "Each position has a size of its own: the mean runs over one axis.",
         ),
         Mistake(

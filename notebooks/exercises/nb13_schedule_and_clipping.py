@@ -218,8 +218,8 @@ CLIP = Exercise(
             lambda gradients, most: [
                 g * (most / g.norm()).clamp(max=1.0) for g in gradients
             ],
-            "Within a tensor the direction stays, but a loud layer loses more than a "
-            "quiet one.",
+            "Within a tensor the direction stays, but a layer of long gradients loses "
+            "more than others.",
             "One length for all of them together, as if they were one long vector.",
         ),
         Mistake(
@@ -227,7 +227,7 @@ CLIP = Exercise(
             lambda gradients, most: [
                 g * (most / _lengths(gradients).norm()) for g in gradients
             ],
-            "A calm batch is made as loud as an odd one. When is nothing to be done?",
+            "A short gradient is lengthened. When is nothing to be done?",
             "A factor above 1 is not wanted.",
         ),
         Mistake(

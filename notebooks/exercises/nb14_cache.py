@@ -310,7 +310,7 @@ COMPUTED = Exercise(
         Mistake(
             "as if nothing were read twice",
             lambda: (150, 150),
-            "Without a cache nobody remembers. How many ids does the second call read?",
+            "Without a cache nothing is kept. How many ids does the second call read?",
             "The text grows by one id per token, and each call reads all of it.",
         ),
         Mistake(

@@ -326,7 +326,7 @@ ROWS = Exercise(
             "it always writes `most` tokens",
             _never_early,
             "All rows have ended, and you go on to append columns of padding.",
-            "When is nobody left to write for?",
+            "When has every row ended?",
         ),
         Mistake(
             "ended rows are padded, but all must stop in the same step",

@@ -143,7 +143,7 @@ ABLATE = Exercise(
         Mistake(
             "the others are silenced",
             _alone,
-            "Only this head is left. Who was to be quiet?",
+            "Only this head is left. Which one was to be removed?",
             "One minus your mask.",
         ),
         Mistake(

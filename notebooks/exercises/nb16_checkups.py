@@ -224,7 +224,7 @@ MEMORY = Exercise(
         Mistake(
             "every step shows another batch",
             lambda losses_of, batches: losses_of(batches)[-1] > 0.3,
-            "A healthy model is called sick: nobody can know how new coins fall.",
+            "A healthy model is called sick: no model can know how new coins fall.",
             "Hand over a function that gives the same batch, whatever the step.",
         ),
         Mistake(

@@ -209,10 +209,10 @@ FLOPS = Exercise(
             "forward only",
             lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3,
             "That is what writing costs. Training also goes back.",
-            "Every product of the forward pass has two on the way back.",
+            "Every product of the forward pass has two in the backward pass.",
         ),
         Mistake(
-            "one product on the way back",
+            "one product in the backward pass",
             lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3 * 2,
             "Backward costs more than forward. Which two gradients has a product?",
             "One for its input, one for its weights.",
@@ -240,7 +240,7 @@ FLOPS = Exercise(
             "attention only forward",
             lambda n, layers, m, t, d: (6 * n + 4 * layers * t * m) * d,
             "Its products have no weights, and yet gradients pass through them.",
-            "Each product of the forward pass has two on the way back, these too.",
+            "Each product of the forward pass has two in the backward pass, these too.",
         ),
         Mistake(
             "the length squared for each token",
@@ -335,9 +335,9 @@ def _networks(generator):
 
 ACTIVATIONS = Exercise(
     "scaling.activations",
-    "Gives the bytes that a SwiGLU network in bfloat16 keeps for the way back, by the "
-    "rules above, for rows × length tokens of this width; hidden is d_ff. This is the "
-    "memory that grows with the batch.",
+    "Gives the bytes that a SwiGLU network in bfloat16 keeps for the backward "
+    "pass, by the rules above, for rows × length tokens of this width; hidden is "
+    "d_ff. This is the memory that grows with the batch.",
     ("rows", "length", "width", "hidden"),
     activations,
     _networks,
@@ -454,7 +454,7 @@ DAYS = Exercise(
         Mistake(
             "at full speed",
             lambda n, d, machines, speed, share: days(n, d, machines, speed, 1.0),
-            "A promise nobody keeps: no training reaches what a product alone reaches.",
+            "Too few days: no training reaches the speed of a product alone.",
             "One argument is unused.",
         ),
         Mistake(
@@ -478,7 +478,7 @@ DAYS = Exercise(
         Mistake(
             "seconds",
             lambda n, d, *rest: days(n, d, *rest) * 86_400,
-            "A right number in another unit. Nobody plans in seconds.",
+            "A right number in another unit: these are seconds.",
             "How many seconds has a day?",
         ),
         Mistake(

@@ -77,7 +77,7 @@ ROWS = Exercise(
             lambda batch, rank, count: batch[: len(batch) // count * count][
                 rank::count
             ],
-            "Five rows on two ranks: one row is read by nobody.",
+            "Five rows on two ranks: one row is read by no rank.",
             "Ranks may have unequal numbers of rows; the labels weigh them.",
         ),
     ),

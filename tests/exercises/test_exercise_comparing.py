@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from course_utils.exercises.checking import examine
-from course_utils.exercises.comparing import difference, near, same
+from course_utils.exercises.comparing import difference, near, same, settled
 from course_utils.exercises.describing import altered, brief, describe
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.session import BANK
@@ -346,6 +346,17 @@ def test_near_tolerates_a_distance_and_nothing_else():
     assert not near(WANTED + torch.nan, WANTED, 0.01)
     for other in (WANTED[:1], WANTED.long(), WANTED.to("meta"), WANTED.tolist(), None):
         assert not near(other, WANTED, 0.01)
+
+
+def test_the_entry_that_is_named_is_too_far_off():
+    mine = WANTED.clone()
+    mine.view(-1)[0] += 0.004
+    mine.view(-1)[-1] += 0.5
+    kept = settled(mine, WANTED, 0.01)
+    assert torch.equal(kept.view(-1)[:-1], WANTED.view(-1)[:-1])
+    assert kept.view(-1)[-1] == mine.view(-1)[-1]
+    assert settled(None, WANTED, 0.01) is None
+    assert settled(WANTED[:1], WANTED, 0.01) is not None
 
 
 NEAR_A_HALF = (
