@@ -59,6 +59,12 @@ SCORES = Exercise(
             "The variance of a sum of d products is d. What is its standard deviation?",
         ),
         Mistake(
+            "divided by half of d",
+            lambda queries, keys: _products(queries, keys) / (queries.shape[-1] / 2),
+            "You divide by d / 2. What does Python compute first in d ** 1 / 2?",
+            "A power goes before a division: brackets, or the exponent as 0.5.",
+        ),
+        Mistake(
             "multiplied by the root",
             lambda queries, keys: _products(queries, keys) * queries.shape[-1] ** 0.5,
             "Your scale makes large scores larger. Should softmax get hot or cold?",
@@ -214,6 +220,13 @@ WEIGHTS = Exercise(
             "its own.",
         ),
         Mistake(
+            "the sum runs over dim=1",
+            lambda scores: _powers(scores) / _powers(scores).sum(dim=1, keepdim=True),
+            "Right for one sentence. In a batch your maximum is taken over the keys, "
+            "and your sum runs over another axis.",
+            "Whatever stands in front, keys are last: count the axis from the end.",
+        ),
+        Mistake(
             "the mean is subtracted, not the maximum",
             lambda scores: _without_maximum(scores - scores.mean(dim=-1, keepdim=True)),
             "Differences are kept, and most rows are right. But one score that is "
@@ -291,9 +304,10 @@ def _weights_and_values(generator):
     shapes = ((5, 5), (5, 5)), ((3, 5), (5, 7)), ((2, 3, 5), (2, 5, 7))
     made = [[normal(generator, *s) for s in pair] for pair in shapes]
     cases = [(scores.softmax(dim=-1), values) for scores, values in made]
-    first, loud = normal(generator, 1, 4).softmax(dim=-1), 100 * normal(generator, 4, 3)
-    loud[0] = 0
-    return [*cases, (first, loud)]
+    lone_text = normal(generator, 1, 2, 4).softmax(dim=-1)
+    loud = 100 * normal(generator, 1, 4, 3)
+    loud[:, 0] = 0
+    return [*cases, (lone_text, loud)]
 
 
 CONTEXT = Exercise(
@@ -316,6 +330,14 @@ CONTEXT = Exercise(
             lambda weights, values: weights.transpose(-2, -1) @ values,
             "You mix along the queries: each row of yours is what one key gave away.",
             "“q k, k e -> q e”: the axes that meet are already neighbors.",
+        ),
+        Mistake(
+            "each text meets the values of all texts",
+            lambda weights, values: torch.tensordot(weights, values, ([-1], [-2])),
+            "Right for one text. For a batch your result has a second batch axis: the "
+            "weights of a text also mix the values of the others.",
+            "tensordot pairs everything in front of the axes that it sums over. Which "
+            "product goes through a batch text by text?",
         ),
         Mistake(
             "the plain average of the values",

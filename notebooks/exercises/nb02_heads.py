@@ -246,6 +246,13 @@ COUNT = Exercise(
             "A bias is as long as the *output* of its layer.",
         ),
         Mistake(
+            "the output matrix reads one head only",
+            lambda m, h, d: 3 * (m * h * d + h * d) + d * m + m,
+            "Queries, keys and values are right. How many heads does the output "
+            "projection read?",
+            "W_o takes all heads side by side, not one after the other.",
+        ),
+        Mistake(
             "a square output matrix",
             lambda m, h, d: 3 * (m * h * d + h * d) + m * m + m,
             "Queries, keys and values are right. What goes into the output projection?",
@@ -392,6 +399,13 @@ LAYER = Exercise(
             _variant(join=_glued),
             "The heads are right. In your rows, positions and heads are mixed up.",
             "Before you join, heads and width must be neighbors: “b q h e”.",
+        ),
+        Mistake(
+            "joined with the width before the head",
+            _variant(join=lambda context: rearrange(context, "b h q d -> b q (d h)")),
+            "The heads are right. In your rows the first numbers of all heads lie side "
+            "by side, then their second ones.",
+            "The rows of w_o are “(h e)”: all numbers of head 0 come first.",
         ),
         Mistake(
             "a head takes every h-th column",

@@ -203,6 +203,13 @@ SHIFT = Exercise(
             "The last word has no next word, so it is no input.",
         ),
         Mistake(
+            "the inputs are rolled",
+            lambda ids: (ids[:, :-1], ids[:, :-1].roll(-1, dims=1)),
+            "The last label of a row is its first word. Which word of ids comes after "
+            "the last input?",
+            "You cut off the last word before you looked for labels. It is one.",
+        ),
+        Mistake(
             "the sentences are shifted, not the words",
             lambda ids: (ids[:-1], ids[1:]),
             "You drop a whole sentence from each side. Which axis do the words of a "

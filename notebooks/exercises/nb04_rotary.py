@@ -98,6 +98,10 @@ def _from_the_first_sine(row, steps):
     return _row(row[0].clamp(-1, 1).asin() + steps, len(row))
 
 
+def _from_the_first_pair(row, steps):
+    return _row(torch.atan2(row[0], row[1]) + steps, len(row))
+
+
 def _by_halves(row, steps):
     pairs = row.unflatten(-1, (2, -1)).transpose(0, 1).flatten()
     return step_on(pairs, steps).unflatten(-1, (-1, 2)).transpose(0, 1).flatten()
@@ -156,10 +160,17 @@ STEP = Exercise(
             "You need no angle: the sum formulas take sine and cosine as they are.",
         ),
         Mistake(
-            "the position is read from pair 0",
+            "the position is read from the sine of pair 0",
             _from_the_first_sine,
             "Right as long as pair 0 is in its first quarter turn. It comes round "
             "every 6.3 positions.",
+            "You need no position. Each pair can turn by itself, wherever it stands.",
+        ),
+        Mistake(
+            "the position is read from pair 0",
+            _from_the_first_pair,
+            "Right up to position 3, half a turn of pair 0. Later its angle no longer "
+            "tells how often it has come round.",
             "You need no position. Each pair can turn by itself, wherever it stands.",
         ),
         Mistake(
@@ -257,6 +268,23 @@ def _repeated(queries, keys, values):
     times = queries.shape[1] // keys.shape[1]
     keys = turn_rows(keys).repeat_interleave(times, dim=1)
     return turn_rows(queries), keys, values.repeat_interleave(times, dim=1)
+
+
+def _repeated_in_turn(queries, keys, values):
+    times = queries.shape[1] // keys.shape[1]
+    keys = turn_rows(keys).repeat(1, times, 1, 1)
+    return turn_rows(queries), keys, values.repeat(1, times, 1, 1)
+
+
+def _by_heads(x):
+    return turn_rows(x.transpose(1, 2)).transpose(1, 2)
+
+
+def _by_heads_and_repeated(queries, keys, values):
+    times = queries.shape[1] // keys.shape[1]
+    keys = keys.repeat_interleave(times, dim=1)
+    values = values.repeat_interleave(times, dim=1)
+    return _by_heads(queries), _by_heads(keys), values
 
 
 def _one_speed(x):
@@ -362,7 +390,7 @@ ROTARY = Exercise(
         ),
         Mistake(
             "the head's number taken for the position",
-            _both(lambda x: turn_rows(x.transpose(1, 2)).transpose(1, 2)),
+            _both(_by_heads),
             "All words of a head are turned alike: order is as invisible as before.",
             "“b h t d”: positions run along the last axis but one.",
         ),
@@ -413,6 +441,21 @@ ROTARY = Exercise(
             "The turning is right. You also repeated keys and values, so that each "
             "query head has its own. What should stay as it was?",
             "Each of the three keeps the shape that it came with.",
+        ),
+        Mistake(
+            "keys and values repeated in turn",
+            _repeated_in_turn,
+            "The turning is right. You also repeated keys and values, and dealt them "
+            "out: query heads 0 and 1 get different ones. What should stay as it was?",
+            "Nothing is to be repeated: each of the three keeps its shape.",
+        ),
+        Mistake(
+            "the head's number taken for the position, and keys repeated",
+            _by_heads_and_repeated,
+            "All words of a head are turned alike, and keys and values have got more "
+            "heads. Along which axis do positions run?",
+            "“b h t d”: positions are the last axis but one, and each of the three "
+            "keeps its shape.",
         ),
     ),
     (

@@ -261,6 +261,14 @@ NORM_SEES = Exercise(
             "Rows are words, columns are not.",
         ),
         Mistake(
+            "a sign is not seen, and one number reaches every word",
+            lambda: (0, 0, 7),
+            "(a) is right. In (b), is a spread negative when the numbers are? In (c) "
+            "one *word* was touched, at one number.",
+            "Try (b) with the numbers −1 and 1, then with 1 and −1. For (c): each word "
+            "has a mean of its own.",
+        ),
+        Mistake(
             "a constant is seen and a sign is not",
             lambda: (1, 0, 1),
             "(c) is right. In (a), what is subtracted from each number? In (b), is a "

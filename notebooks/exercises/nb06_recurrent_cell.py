@@ -106,6 +106,12 @@ def _gates_exchanged(x, state, w, u, b):
     return _gated(update, state, candidate)
 
 
+def _exchanged_and_before_the_matrix(x, state, w, u, b):
+    thirds = [part.chunk(3) for part in (w, u, b)]
+    swapped = [torch.cat([second, first, last]) for first, second, last in thirds]
+    return _reset_before_the_matrix(x, state, *swapped)
+
+
 def _gates_by_tanh(x, state, w, u, b):
     from_input, from_state = _parts(x, state, w, u, b)
     reset = (from_input[0] + from_state[0]).tanh()
@@ -174,6 +180,14 @@ GRU_STEP = Exercise(
             _gates_exchanged,
             "Both gates are computed well, and each does the work of the other.",
             "In which order do the thirds lie in W, U and b?",
+        ),
+        Mistake(
+            "r and z exchanged, and reset before the matrix",
+            _exchanged_and_before_the_matrix,
+            "Each gate does the work of the other. And your reset gate multiplies the "
+            "state before U, where our formula multiplies U h.",
+            "In which order do the thirds lie in W, U and b? Then compute U h first, "
+            "all three thirds at once.",
         ),
         Mistake(
             "tanh in the gates",

@@ -392,6 +392,13 @@ CAUSAL = Exercise(
             "Which words has a causal model read when it computes this vector?",
         ),
         Mistake(
+            "nearly always",
+            lambda: 0.97,
+            "Then the mask would take next to nothing away. Where does the clue stand "
+            "here, and who may look there?",
+            "Which words has a causal model read when it computes this vector?",
+        ),
+        Mistake(
             "a guess among all classes",
             lambda: 1 / 48,
             "It does see which word is asked. Most of the 48 classes are out.",

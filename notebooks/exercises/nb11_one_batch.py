@@ -159,6 +159,15 @@ ONE_BATCH = Exercise(
             "Is it the loss per token?",
         ),
         Mistake(
+            "the steps follow the sum of a row",
+            lambda model, inputs, labels, steps, rate: one_batch(
+                model, inputs, labels, steps, rate * inputs.shape[1]
+            ),
+            "Your first number is right, but each step is t times as long as it should "
+            "be. Of which loss do you take the gradient?",
+            "The mean runs over all tokens of the batch, in the steps as well.",
+        ),
+        Mistake(
             "uphill",
             _uphill,
             "The loss rises: you follow the gradient, not its opposite.",

@@ -69,6 +69,12 @@ LEND = Exercise(
             "All groups together have num_heads heads.",
         ),
         Mistake(
+            "as many copies as there are sets",
+            lambda keys, heads: keys.repeat_interleave(keys.shape[1], 1),
+            "You copy each set as often as there are sets. How many heads share one?",
+            "All copies together are num_heads: divide.",
+        ),
+        Mistake(
             "all read the first set",
             lambda keys, heads: _every(keys[:, :1], heads),
             "Right for a single set. Here the others are never read.",

@@ -208,13 +208,13 @@ ACCUMULATE = Exercise(
             "Count the labels that are not −100, over all parts.",
         ),
         Mistake(
-            "parts are weighed by their places",
+            "parts are weighed by their texts or places",
             _loop(
                 lambda added, labels, parts: (
                     added / _counted(labels) * labels.numel() / _places(parts)
                 )
             ),
-            "You weigh each part by its places, so one that is half padding counts as "
+            "You weigh each part by its size, so one that is half padding counts as "
             "much as a full one. Over what is the loss of a part a mean?",
             "Weigh each mean by the number of labels that it is a mean of.",
         ),

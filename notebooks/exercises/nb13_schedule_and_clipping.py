@@ -231,6 +231,15 @@ CLIP = Exercise(
             "A factor above 1 is not wanted.",
         ),
         Mistake(
+            "small ones grow, and only zeros stay",
+            lambda gradients, most: [
+                g * (most / (_lengths(gradients).norm() + 1e-12)) for g in gradients
+            ],
+            "A short gradient is lengthened, unless it is 0. When is nothing to be "
+            "done?",
+            "Your factor may be above 1. Which factors are wanted?",
+        ),
+        Mistake(
             "lengths added up",
             _scaled(lambda gradients: _lengths(gradients).sum()),
             "Two sides of 3 and 4 have a diagonal of 5, not of 7.",

@@ -48,6 +48,7 @@ TOP_K = Exercise(
         (scores_of(generator, 2, 7), 3),
         (scores_of(generator, 2, 9), 1),
         (scores_of(generator, 1, 7), 7),
+        (scores_of(generator, 2, 7).log_softmax(-1), 3),  # row 1 has the lowest line
     ],
     (
         Mistake(
@@ -79,6 +80,13 @@ TOP_K = Exercise(
             lambda scores, k: _keep(scores, scores >= scores[0].topk(k).values[-1]),
             "Row 0 is right. In the others the number of tokens you keep is not k.",
             "Each row has a line of its own: its k-th score. Keep the batch axis.",
+        ),
+        Mistake(
+            "one line for all rows, the lowest",
+            lambda scores, k: _keep(scores, scores >= scores.topk(k).values.min()),
+            "The row whose scores lie lowest is right. In the others you keep more "
+            "than k tokens.",
+            "Each row has a k-th score of its own. Keep an axis of size 1 for it.",
         ),
         Mistake(
             "one ranking for the whole batch",

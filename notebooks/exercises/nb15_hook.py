@@ -55,6 +55,23 @@ def _first_is_zero(output):
     return output * keep
 
 
+def _with_a_hook_of_its_own(model):
+    """What goes into `inner` is added behind it, by a hook that was there before.
+
+    This hook only listens, so its order and that of another hook do not matter.
+    """
+    heard = {}
+
+    def listen(module, given, output):
+        heard["given"] = given[0]
+
+    def add(module, given):
+        return given[0] + heard.pop("given", 0.0)
+
+    model.inner.register_forward_hook(listen)
+    model.norm.register_forward_pre_hook(add)
+
+
 def _cases(generator):
     cases = []
     for rows, width, name, change in (
@@ -71,6 +88,7 @@ def _cases(generator):
         model.add_module("norm", nn.Tanh())
         model.add_module("after", _linear(generator, width))
         cases.append((model, name, change, normal(generator, rows, width)))
+    _with_a_hook_of_its_own(model)
     return cases
 
 
@@ -97,6 +115,17 @@ def _run(model, module, x, function):
 def _never_removed(model, name, change, x):
     recorded, changed, _ = hooked(model, name, change, x)
     return recorded, changed, changed
+
+
+def _removes_all(model, name, change, x):
+    """The hooks that the module had before are gone in the last pass."""
+    recorded, changed, _ = hooked(model, name, change, x)
+    module = model.get_submodule(name)
+    before = dict(module._forward_hooks)
+    module._forward_hooks.clear()
+    after = model(x)
+    module._forward_hooks.update(before)
+    return recorded, changed, after
 
 
 def _returns_nothing(model, name, change, x):
@@ -182,6 +211,14 @@ HOOK = Exercise(
             "Your third tensor is still the changed one: the hook is still in place.",
             "register_forward_hook returns a handle. Keep it, and call its remove() "
             "before you run the model again.",
+        ),
+        Mistake(
+            "all hooks of the module are removed",
+            _removes_all,
+            "Yours is gone, and so is a hook that the module had before you came. The "
+            "model is not as it was.",
+            "register_forward_hook returns a handle. Its remove() takes away this one "
+            "hook and no other.",
         ),
         Mistake(
             "the hook returns nothing",

@@ -58,6 +58,13 @@ ENTROPY = Exercise(
             "Two equal keys should give ln 2 = 0.69, not 1.",
         ),
         Mistake(
+            "a share of the largest entropy",
+            lambda weights: entropy(weights) / math.log(weights.shape[-1]),
+            "Your numbers lie between 0 and 1, however many keys there are. By what do "
+            "you divide, and who asked for it?",
+            "Four equal keys should give ln 4 = 1.39, not 1.",
+        ),
+        Mistake(
             "the sign is missing",
             lambda weights: -entropy(weights),
             "A number of keys in play cannot be less than one, so no row is below 0.",

@@ -490,6 +490,15 @@ ORDER = Exercise(
             "Turn around the words before the last, and keep the last.",
         ),
         Mistake(
+            "the last word moves to the front",
+            lambda outputs, ids: (
+                not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, 0])
+            ),
+            "You follow the last word, but it stands first now. In a causal model it "
+            "sees no other word there, so a blind one seems to read.",
+            "Turn around the words before the last, and keep the last.",
+        ),
+        Mistake(
             "outputs of moved words are compared",
             lambda outputs, ids: not _moved(outputs(ids), outputs(_reversed(ids))),
             "A bag of words moves its vectors along with its words. You call it able "

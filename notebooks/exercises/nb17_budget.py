@@ -112,6 +112,13 @@ PARAMETERS = Exercise(
             "Each head of keys has its own head of values.",
         ),
         Mistake(
+            "the output gets narrow as well",
+            lambda c: parameters(c) - c.num_layers * _narrow(c),
+            "With fewer heads for keys and values it is short by a part of one matrix "
+            "of a block. How many heads does the output projection read?",
+            "There is a context for each head of queries: the output reads them all.",
+        ),
+        Mistake(
             "all four matrices get narrow",
             lambda c: parameters(c) - c.num_layers * 2 * _narrow(c),
             "Queries and the output keep all their heads. Which matrices get narrow?",

@@ -43,6 +43,13 @@ ROWS = Exercise(
             "Look at the drawing: rank 0 has rows 0 and 2.",
         ),
         Mistake(
+            "as many rows as there are ranks",
+            lambda batch, rank, count: batch[rank * count : (rank + 1) * count],
+            "You take `count` neighboring rows. But count is the number of ranks, and "
+            "many rows are read by none.",
+            "Look at the drawing: rank 0 has rows 0 and 2.",
+        ),
+        Mistake(
             "shared rows",
             lambda batch, rank, count: batch[rank:],
             "Some rows are read by several ranks, and count more than others.",

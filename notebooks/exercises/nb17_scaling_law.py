@@ -86,6 +86,13 @@ POWER = Exercise(
             "Which of the two do you choose, and which do you then measure?",
         ),
         Mistake(
+            "fitted the other way around, then inverted",
+            lambda compute, losses: -1 / _slope(losses.log(), compute.log()),
+            "Without noise that is the same. Here your line makes the squares of the "
+            "errors in compute least. Which of the two is measured with errors?",
+            "Fit the losses to the compute: then no slope has to be inverted.",
+        ),
+        Mistake(
             "the height, not the slope",
             lambda compute, losses: (
                 losses.log().mean() + power(compute, losses) * compute.log().mean()
