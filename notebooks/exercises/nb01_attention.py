@@ -3,6 +3,8 @@
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
 
+from math import isqrt
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -20,7 +22,7 @@ def scores_of_pairs(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def _pairs(generator):
-    shapes = ((3, 7), (5, 7)), ((2, 3, 4, 7), (2, 3, 5, 7)), ((1, 7), (4, 7))
+    shapes = ((3, 7), (5, 7)), ((2, 3, 4, 7), (2, 3, 5, 7)), ((1, 12), (4, 12))
     cases = [tuple(normal(generator, *s) for s in pair) for pair in shapes]
     lone_query, loud_keys = cases[2]
     loud_keys *= 100
@@ -63,6 +65,14 @@ SCORES = Exercise(
             lambda queries, keys: _products(queries, keys) / (queries.shape[-1] / 2),
             "You divide by d / 2. What does Python compute first in d ** 1 / 2?",
             "A power goes before a division: brackets, or the exponent as 0.5.",
+        ),
+        Mistake(
+            "the root is rounded down",
+            lambda queries, keys: _products(queries, keys) / isqrt(queries.shape[-1]),
+            "Right for a width of 16 or 64. By which number do you divide for d = 7, "
+            "and by which for d = 8?",
+            "isqrt and int cut off what stands behind the point. Does a scale have to "
+            "be a whole number?",
         ),
         Mistake(
             "multiplied by the root",

@@ -79,6 +79,16 @@ GRADIENT = Exercise(
             "Both slopes contain w_j. Where is it in yours?",
         ),
         Mistake(
+            "the whole sum is subtracted from each product",
+            lambda weights, gradients: (
+                weights * gradients - (weights * gradients).sum(dim=-1, keepdim=True)
+            ),
+            "The first product is right. Then you subtract the same number from every "
+            "product of the row. Is it the same, whatever the weight of the score?",
+            "Write the term for k down: gradient k times −w_k w_j. Which factor is "
+            "not in your sum?",
+        ),
+        Mistake(
             "the sign is turned round",
             lambda weights, gradients: (
                 weights * ((weights * gradients).sum(dim=-1, keepdim=True) - gradients)

@@ -215,6 +215,13 @@ COUNT = Exercise(
             "The projections are num_heads · head_dim wide.",
         ),
         Mistake(
+            "head_dim is computed from d_model",
+            lambda m, h, d: _four(m, m // h * h),
+            "You divide d_model by the number of heads. One of the three arguments is "
+            "not used then.",
+            "Here the heads need not add up to d_model: head_dim says how wide one is.",
+        ),
+        Mistake(
             "one head only",
             lambda m, h, d: _four(m, d),
             "That is a layer with a single head.",

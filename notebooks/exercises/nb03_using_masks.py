@@ -345,7 +345,7 @@ CONVERT = Exercise(
         Mistake(
             "booleans are left as they are",
             lambda m: m if m.dtype == torch.bool else m > -torch.inf,
-            "The numbers are right. In a mask of booleans, True means hidden there.",
+            "Masks of numbers like ours come out right. In one of bools, True hides.",
             "Turn a table of booleans around with ~.",
         ),
         Mistake(

@@ -159,6 +159,15 @@ LAYER_NORM = Exercise(
             "Subtract the mean first. The variance is the mean square of what is left.",
         ),
         Mistake(
+            "the mean is subtracted above the line only",
+            lambda x, scale, shift, eps: (
+                scale * _centered(x) / (x.square().mean(-1, True) + eps).sqrt() + shift
+            ),
+            "Above the line the mean is subtracted. What of a word with mean 100: how "
+            "large are the squares below the line?",
+            "A variance is the mean square of the differences from the mean.",
+        ),
+        Mistake(
             "over everything",
             _normed(slice(None)),
             "One mean and one variance for all words of all sentences. Should a word "

@@ -189,6 +189,18 @@ def _newest_decides(model, begin, end_id, pad_id, limit):
     return ids
 
 
+def _last_place_decides(model, begin, end_id, pad_id, limit):
+    """Asks before each step whether the last token is an end, also that of begin."""
+    ids = begin
+    for _ in range(limit):
+        ended = ids[:, -1] == end_id
+        if ended.all():
+            break
+        best = model(ids)[:, -1].argmax(dim=-1).masked_fill(ended, pad_id)
+        ids = torch.cat([ids, best[:, None]], dim=1)
+    return ids
+
+
 def _as_it_comes(best, ended, end_id, pad_id):
     return best
 
@@ -326,6 +338,14 @@ GREEDY = Exercise(
             "A row pads once and then writes words again: the newest token is padding "
             "then, and no end token.",
             "Keep a bool per row that remembers whether it has ended.",
+        ),
+        Mistake(
+            "only the last place decides, also in begin",
+            _last_place_decides,
+            "You look for an end token at the last place only. What stands there when "
+            "a row has been padded once, and what before the first step?",
+            "Keep a bool per row: at the start none has ended, and what has ended "
+            "stays so.",
         ),
         Mistake(
             "the model gets the newest tokens only",

@@ -88,6 +88,13 @@ SMOOTHED = Exercise(
             "epsilon.",
         ),
         Mistake(
+            "epsilon is added, then divided by the sum",
+            lambda r, v, e: _spread(r, v, (1 + e / v) / (1 + e), e / v / (1 + e)),
+            "All crumbs are added to a whole 1, and you divide by 1 + epsilon. Where "
+            "does epsilon come from in the formula?",
+            "The right token gives epsilon away first. Then nothing has to be divided.",
+        ),
+        Mistake(
             "epsilon is taken away only",
             lambda r, v, e: _spread(r, v, 1 - e, 0.0),
             "It adds up to 1 − epsilon. Where has epsilon gone?",

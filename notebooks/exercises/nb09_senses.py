@@ -26,6 +26,12 @@ def _largest_of_the_masked(vectors, positions):
     return (vectors * chosen).amax(dim=1)
 
 
+def _rows_too_short(vectors, positions):
+    """Reads the flat list of all words as if a row had b places, not t."""
+    starts = torch.arange(len(vectors)) * len(vectors)
+    return vectors.flatten(0, 1)[starts + positions]
+
+
 def _places(generator):
     long, short = normal(generator, 3, 5, 7), normal(generator, 2, 4, 6)
     single = normal(generator, 1, 3, 4)
@@ -83,6 +89,13 @@ PICK = Exercise(
             lambda vectors, positions: pick(vectors, positions + 1),
             "Off by one: you read the right neighbor.",
             "Positions count from 0, as Python does.",
+        ),
+        Mistake(
+            "flat, with rows of b places",
+            _rows_too_short,
+            "Row 0 is right. In your flat list of all words, how many places lie "
+            "between the beginnings of two rows?",
+            "“b t m” becomes “(b t) m”. Which of b and t is the length of a row?",
         ),
         Mistake(
             "the start of the row",

@@ -203,6 +203,15 @@ def _pair_at_the_end_stays(word, pair, new):
     return result
 
 
+def _by_twos(word, pair, new):
+    """Cuts the word into twos first."""
+    result = []
+    for place in range(0, len(word), 2):
+        two = word[place : place + 2]
+        result += [new] if two == pair else two
+    return result
+
+
 def _once(word, pair, new):
     for place, here in enumerate(pairwise(word)):
         if here == pair:
@@ -267,6 +276,13 @@ MERGE = Exercise(
             _from_the_right,
             "In x x x you join the last two. The course begins on the left.",
             "Any rule would do, as long as all use it. Ours starts at place 0.",
+        ),
+        Mistake(
+            "always two places further",
+            _by_twos,
+            "You compare at the places 0, 2, 4 and so on. What of a pair that begins "
+            "at place 1?",
+            "After a hit two ids are used up. How many are used up without one?",
         ),
         Mistake(
             "the second half stays",

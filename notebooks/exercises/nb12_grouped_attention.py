@@ -88,6 +88,11 @@ def _scaled(queries, keys, values, mask, scale):
     return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ values
 
 
+def _masked_late(queries, keys, values, mask, scale):
+    weights = (queries @ keys.transpose(-1, -2) * scale).softmax(-1)
+    return weights * mask @ values
+
+
 def _project(context, weight):
     return context @ weight.T
 
@@ -107,6 +112,7 @@ def _attention(
     lend=_own_set,
     cut=_cut,
     mask_of=causal_mask,
+    attend=_scaled,
     scale=lambda d, m: d**-0.5,
     joined="b h t d -> b t (h d)",
     project=_project,
@@ -125,7 +131,7 @@ def _attention(
         keys, values = lend(keys, share), lend(values, share)
         mask = mask_of(x.shape[1])
         factor = scale(width, len(to_queries))
-        context = _scaled(queries, keys, values, mask, factor)
+        context = attend(queries, keys, values, mask, factor)
         if joined is None:
             context = context.reshape(x.shape)
         else:
@@ -157,6 +163,13 @@ ATTEND = Exercise(
             "The first position looks at the whole text, the last one at itself alone. "
             "What may position 0 look at?",
             "True = may look. Row t of the mask allows columns 0 to t.",
+        ),
+        Mistake(
+            "later positions become 0 after the softmax",
+            _attention(attend=_masked_late),
+            "No position sees a later one, but the weights of position 0 do not add up "
+            "to 1. Where has the rest gone?",
+            "Hide the scores before the softmax: it then shares 1 among the others.",
         ),
         Mistake(
             "nothing is turned",

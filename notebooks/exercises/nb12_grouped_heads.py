@@ -44,8 +44,8 @@ LEND = Exercise(
             "dealt in turn",
             lambda keys, heads: keys.repeat(1, heads // keys.shape[1], 1, 1),
             "The shape is right. Heads 0 and 1 read different sets, like cards dealt.",
-            "“(g share)”: the set runs slowly, its copies fast. PyTorch has two "
-            "methods to repeat; take the other one.",
+            "“(g share)”: the set runs slowly, its copies fast. `repeat` puts all sets "
+            "behind all sets; which method repeats each in its place?",
         ),
         Mistake(
             "positions repeated",
@@ -156,6 +156,7 @@ PAIRS = (
     ([1.0, 4.0, 2.0, 3.0], [3.5, 2.5, 4.5, 1.5]),  # lower only when sorted
     ([1.0, 2.0, 3.0, 4.0], [1.0, 2.2, 3.2, 4.2]),  # lower, but for a tie
     ([1.4, 2.3, 3.0, 4.2], [1.1, 2.1, 3.0, 4.1]),  # higher, but for a tie
+    ([1.5, 2.5, 3.5], [1.5, 2.5, 3.5]),  # nothing but ties
 )
 
 
@@ -236,6 +237,13 @@ SIGN = Exercise(
             _nowhere_or_everywhere(torch.lt),
             "You take what is nowhere lower for higher. What else may it be?",
             "Ask about both directions: is it higher everywhere?",
+        ),
+        Mistake(
+            "one sign for all, and 0 is taken for a sign",
+            lambda ours, others: len((ours - others).sign().unique()) == 1,
+            "Where no seed shows a difference, you find a single sign. In which "
+            "direction does it point?",
+            "sign has three values. Which of them are directions?",
         ),
         Mistake(
             "sorted first",

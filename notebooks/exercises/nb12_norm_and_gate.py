@@ -291,6 +291,13 @@ HIDDEN = Exercise(
             "Write it as an equation: so many matrices times 768 times width.",
         ),
         Mistake(
+            "a quarter less",
+            lambda: 2304,
+            "You take a quarter off. How many matrices were there, and how many are "
+            "there now?",
+            "Write down the number of weights of both layers, and set them equal.",
+        ),
+        Mistake(
             "the wrong way round",
             lambda: 4608,
             "More matrices *and* wider ones?",

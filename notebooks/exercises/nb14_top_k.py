@@ -156,6 +156,11 @@ def min_p_probabilities(scores: Float[Tensor, "b v"], min_p: float) -> Tensor:
     return kept / kept.sum(-1, keepdim=True)
 
 
+def _raised(generator, rows, vocab):
+    """Scores of both signs, but above 0 at the best of each row."""
+    return scores_of(generator, rows, vocab) + 2
+
+
 MIN_P = Exercise(
     "generation.min_p",
     "Gives the probabilities “b v” for scores “b v”: tokens with at least min_p times "
@@ -163,10 +168,10 @@ MIN_P = Exercise(
     ("scores", "min_p"),
     min_p_probabilities,
     lambda generator: [
-        (scores_of(generator, 2, 7), 0.25),
-        (scores_of(generator, 2, 9), 1.0),
-        (scores_of(generator, 1, 9), 0.4),
-        (scores_of(generator, 2, 7).flip(0), 0.25),  # the certain row first
+        (_raised(generator, 2, 7), 0.25),
+        (_raised(generator, 2, 9), 1.0),
+        (_raised(generator, 1, 9), 0.4),
+        (_raised(generator, 2, 7).flip(0), 0.25),  # the certain row first
     ],
     (
         Mistake(

@@ -131,6 +131,12 @@ def _below(weights):
     return weights.diagonal(-1, -2, -1)
 
 
+def _share_of_largest(weights):
+    largest = weights[:, :, 1:].argmax(dim=-1)
+    before = torch.arange(weights.shape[-1] - 1)
+    return (largest == before).to(weights.dtype).mean(dim=(0, 2))
+
+
 LOOK_BACK = Exercise(
     "inside.look_back",
     "Gives one number per head, “h”, for weights “b h q k”: the mean weight on the "
@@ -166,6 +172,13 @@ LOOK_BACK = Exercise(
             "You add up the weights on all earlier tokens. Only the one directly "
             "before counts.",
             "One weight per query: that of the key q − 1.",
+        ),
+        Mistake(
+            "how often it has the largest weight",
+            _share_of_largest,
+            "You count the queries whose largest weight is on the token before. Does "
+            "it matter to you whether that weight is 0.9 or 0.3?",
+            "Nothing is chosen: read the weights themselves, and take their mean.",
         ),
         Mistake(
             "the first query looks at the last key",

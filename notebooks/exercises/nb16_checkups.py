@@ -135,6 +135,13 @@ DEAD = Exercise(
             "Summing loses the sign. Ask every entry for itself.",
         ),
         Mistake(
+            "a small sum of the gradient is taken for none",
+            _named(lambda g: g is None or g.sum().abs() < 1e-6),
+            "Plus and minus cancel in your sum, and a gradient that is tiny and not 0 "
+            "counts as none. Which question belongs to every single entry?",
+            "Look at the entries, not at their sum, and compare with 0 itself.",
+        ),
+        Mistake(
             "a small gradient is taken for none",
             _named(lambda g: g is None or g.abs().max() < 1e-6),
             "A gradient that is tiny and not 0 is a gradient, and Adam makes a whole "

@@ -159,7 +159,7 @@ def readers(generator: Generator) -> list[tuple]:
         return torch.cat([steady, bag(ids) + shift, bag(ids) - shift], dim=-1)
 
     def positions_weigh_little(ids):
-        return bag(ids) + (weights * table[ids]).sum(1, keepdim=True) / 500
+        return bag(ids) + (weights * table[ids]).sum(1, keepdim=True) / 3000
 
     def positions_in_first_text(ids):
         return torch.cat([positions(ids[:1]), bag(ids[1:])])
@@ -430,6 +430,13 @@ LEAK = Exercise(
             "Each output is asked about the word directly after it. What of a model "
             "that peeks two words ahead?",
             "Change all words after the cut, and watch all outputs before it.",
+        ),
+        Mistake(
+            "the later words are put in reverse",
+            _cuts(change=lambda later: later.flip(1)),
+            "The same words come later, in another order. Does their sum move, and "
+            "what has changed when only one word comes later?",
+            "Every later word must become another word.",
         ),
         Mistake(
             "the later words become 0",
