@@ -206,7 +206,7 @@ def test_the_third_strangers_measure_counts_what_it_says(record_budget):
 def test_the_fourth_strangers_measure_counts_what_it_says(record_budget):
     counts = counts_of(FOURTH)
     assert counts["right", True] == 101 and counts["right", False] == 2
-    assert counts["mistake"] >= 205
+    assert counts["mistake"] >= 206
     passing = counts["wrong", True]
     record_budget("fourth strangers' mistakes that pass, of 210", passing, 1)
 
@@ -214,7 +214,7 @@ def test_the_fourth_strangers_measure_counts_what_it_says(record_budget):
 def test_the_fifth_strangers_measure_counts_what_it_says(record_budget):
     counts = counts_of(FIFTH)
     assert counts["right", True] == 105 and counts["right", False] == 0
-    assert counts["mistake"] >= 184
+    assert counts["mistake"] >= 200
     passing = counts["wrong", True]
     record_budget("fifth strangers' mistakes that pass, of 210", passing, 1)
 
