@@ -23,7 +23,7 @@ REPAIRS = {
     2: (
         "logits.softmax(dim=-1)",
         ["logits", "logits.log_softmax(dim=-1)"],
-        ["logits.sigmoid()", "0 * logits"],
+        ["logits.sigmoid()", "0 * logits", "2 * logits"],
     ),
     3: (
         "(losses * counted).mean()",
@@ -38,7 +38,11 @@ REPAIRS = {
         ],
         ["scores.masked_fill(~mask, -1e4).softmax(dim=-1)", "scores.softmax(dim=-1)"],
     ),
-    5: ("self.positions(x)\n", ["x = self.positions(x)\n"], ["x = 2 * x\n"]),
+    5: (
+        "self.positions(x)\n",
+        ["x = self.positions(x)\n"],
+        ["x = 2 * x\n", "x = x + self.positions(x)\n"],
+    ),
     6: (
         "[:, None, :, None]",
         ["[:, None, None, :]", "[:, None, None]"],
@@ -59,7 +63,15 @@ REPAIRS = {
         ["queries.shape[3]", "keys.shape[-1]"],
         ["queries.shape[1]", "1"],
     ),
-    10: ("8 * head", ["-8 * head", "8 * -head"], ["0 * head", "-head"]),
+    10: (
+        "8 * head",
+        ["-8 * head", "8 * -head"],
+        [
+            "0 * head",
+            "-head",
+            "-num_heads * torch.where(head < num_heads, 1, 8)",  # right at both ends
+        ],
+    ),
     11: (
         "x = self.attention(",
         ["x = x + self.attention("],
