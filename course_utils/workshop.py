@@ -6,11 +6,11 @@ nothing of the package.
 
 import argparse
 import contextlib
+import functools
 import itertools
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 import time
@@ -25,6 +25,16 @@ QUIET_LAB = [f"--LabApp.app_settings_dir={Path(__file__).with_name('lab_settings
 # alt: alt texts of the cell's figures; jupyter: whether its source is folded;
 # measured: the source whose times are stored; tags: how the tests treat it.
 KEPT_METADATA = ("alt", "jupyter", "measured", "tags")
+# One thread and one set of instructions: outputs are stored and compared under these,
+# and every x86-64 CPU with AVX2 then computes the same bits.
+PINNED = {
+    "OMP_NUM_THREADS": "1",
+    "ATEN_CPU_CAPABILITY": "avx2",  # PyTorch's kernels
+    "MKL_CBWR": "AVX2,STRICT",  # matrix products
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",  # NumPy's products, then its other kernels
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
 CELL_TIMEOUT = int(600 * float(os.environ.get("COURSE_PATIENCE", "1")))  # seconds
 
 
@@ -156,27 +166,41 @@ def refresh(path: Path) -> list[str]:
 
 
 def fingerprint() -> dict[str, str]:
-    """What the pixels of a figure depend on: where it is equal, they are equal."""
-    import torch
+    """What stored outputs depend on: where it is equal, they are equal to the bit.
 
+    pinned: the variables that choose threads and instructions (the tests set them).
+    bits: a checksum of what this machine computes with them.
+    """
+    pinned = [f"{name}={os.environ[name]}" for name in PINNED if name in os.environ]
     drawers = ("matplotlib", "numpy", "pillow", "torch")
     return {
         "platform": f"{platform.system()} {platform.machine()}",
-        "cpu": f"{_processor()} {torch.backends.cpu.get_cpu_capability()}",
-        "threads": os.environ.get("OMP_NUM_THREADS", "as many as there are"),
+        "pinned": " ".join(pinned),
+        "bits": _bits(),
     } | {name: metadata.version(name).split("+")[0] for name in drawers}
 
 
-def _processor() -> str:
-    """The maker, family and model of the CPU."""
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        facts = dict(
-            re.split(r"\s*: ?", line, maxsplit=1) for line in lines if ":" in line
-        )
-        names = ("vendor_id", "cpu family", "model")
-        return " ".join(facts.get(name, "?") for name in names)
-    return platform.processor() or platform.machine()
+@functools.cache
+def _bits() -> str:
+    """A checksum of small products, sums and functions, computed here and now."""
+    import numpy as np
+    import torch
+    from torch.nn import functional as F
+
+    source = torch.Generator().manual_seed(0)
+    results = []
+    for dtype in (torch.float64, torch.float32):
+        a = torch.randn(97, 203, generator=source, dtype=dtype)
+        b = torch.randn(203, 61, generator=source, dtype=dtype)
+        q, k, v = torch.randn(3, 2, 4, 19, 16, generator=source, dtype=dtype)
+        results += [a @ b, a @ b[:, 0], q @ k.mT, a.sum(1), a.exp(), a.sin(), a.tanh()]
+        results += [a.softmax(-1), F.gelu(a), F.silu(a), F.rms_norm(a, (203,))]
+        results += [F.layer_norm(a, (203,)), F.cross_entropy(a, torch.arange(97))]
+        results += [F.scaled_dot_product_attention(q, k, v, is_causal=True)]
+        results += [torch.linalg.svdvals(a), torch.linalg.qr(a[:, :20])[1]]
+    own = np.linspace(-3, 3, 997).reshape(1, -1)
+    results += [torch.from_numpy(x) for x in (own @ own.T, np.exp(own), np.sin(own))]
+    return f"{zlib.crc32(b''.join(x.double().numpy().tobytes() for x in results)):08x}"
 
 
 def normalise(notebook: dict, prefix: str) -> None:

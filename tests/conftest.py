@@ -1,10 +1,9 @@
-"""For every test: shapes in signatures are executed; few threads, no bars."""
+"""For every test: shapes in signatures are executed; no bars."""
 
 import importlib
 import os
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

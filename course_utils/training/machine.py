@@ -36,8 +36,8 @@ def find_precision(device: torch.device) -> str:
     fast = False
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type == "cpu":
-        able = torch.cpu.get_capabilities()
+    if device.type == "cpu" and torch.backends.cpu.get_cpu_capability() != "AVX2":
+        able = torch.cpu.get_capabilities()  # of the machine, even if told to use less
         fast = any(able.get(name) for name in ("avx512_bf16", "amx_bf16", "sve_bf16"))
     return "bfloat16" if fast else "float32"
 

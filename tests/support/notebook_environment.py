@@ -38,7 +38,6 @@ def quiet_variables(scratch):
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_UPDATE_DOWNLOAD_COUNTS": "0",
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2"),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "TOKENIZERS_PARALLELISM": "false",
@@ -59,6 +58,8 @@ def warm_font_cache(environ):
 @contextlib.contextmanager
 def notebook_environment(mirrored=True):
     """Give the whole environment for a kernel; a mirror of the hub runs behind it."""
+    import tests.support.arithmetic  # noqa: F401 (it pins what children inherit)
+
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         environ = {**os.environ, **quiet_variables(scratch)}

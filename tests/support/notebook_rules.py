@@ -26,6 +26,7 @@ TAGS = {
     "nbval-ignore-output",
     "raises-exception",
     "timing",
+    "trained",  # follows from a long training: elsewhere only its claims are compared
     "trained-model",
 }
 FOLDERS = "home|root|Users|tmp|work|mnt|opt|private|content"
