@@ -15,14 +15,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.support.mirror_data import SHARED
 from tests.support.notebook_environment import ROOT
+from tests.support.two_processes import is_worker, shared
 
 ALWAYS = ("pyproject.toml", "requirements.txt", "tests/support")
 KEPT = "course/notebooks"  # name in pytest's cache
 _folder = tempfile.TemporaryDirectory(prefix="opened-")
 _failed = set()
-_left_out = []
+OPENED = shared("opened")  # notebook -> the files that its run opened
+LEFT_OUT = shared("left out")
 
 
 def surroundings():
@@ -95,7 +99,7 @@ def pytest_ignore_collect(collection_path, config):
     kept = config.cache.get(KEPT, {}).get(str(collection_path.resolve()))
     if kept is None or not is_unchanged(kept):
         return None
-    _left_out.append(collection_path.stem)
+    LEFT_OUT[collection_path.stem] = True
     return True
 
 
@@ -104,26 +108,25 @@ def pytest_runtest_logreport(report):
         _failed.add(ROOT / report.nodeid.split("::")[0])
 
 
+@pytest.hookimpl(trylast=True)  # after the workers have said what they opened
 def pytest_sessionfinish(session):
-    ran = {item.path for item in session.items if item.name == "budget"}
-    ran = {path for path in ran if path.is_relative_to(ROOT)}
-    ran = {path for path in ran if record_of(path.stem).exists()}
-    if not ran or session.shouldstop or session.config.option.keyword:
+    config = session.config
+    if is_worker(config) or session.shouldstop or config.option.keyword:
         return
-    if not hasattr(session.config, "cache"):  # pytest -p no:cacheprovider
+    if not OPENED or not hasattr(config, "cache"):  # pytest -p no:cacheprovider
         return
-    known = session.config.cache.get(KEPT, {})
-    for path in ran:
-        known.pop(str(path.resolve()), None)
-        if path not in _failed:
-            opened = record_of(path.stem).read_text("utf-8").splitlines()
-            known[str(path.resolve())] = fingerprint(needed(path, opened))
-    session.config.cache.set(KEPT, known)
+    known = config.cache.get(KEPT, {})
+    for name, opened in OPENED.items():
+        path = Path(name)
+        known.pop(name, None)
+        if path not in _failed and path.is_relative_to(ROOT):
+            known[name] = fingerprint(needed(path, opened))
+    config.cache.set(KEPT, known)
 
 
 def pytest_terminal_summary(terminalreporter):
-    if _left_out:
-        names = ", ".join(name[:2] for name in _left_out)
+    if LEFT_OUT:
+        names = ", ".join(sorted(name[:2] for name in LEFT_OUT))
         terminalreporter.write_line(f"unchanged since they passed: {names}")
 
 

@@ -1,80 +1,74 @@
-"""pytest plugin: which tests are slow, decided by a measurement that is written down.
+"""pytest plugin: a test that is slow says so; what is usual is written down.
 
-`make measure` runs `tests/` one test after the other and writes `tests/slow.txt`.
-A test function is slow if its runs take SLOW_TEST seconds or more together; a file is
-slow as a whole if its fixtures alone take SLOW_SETUP seconds or more, because whichever
-test comes first has to wait for them. `make check` leaves out what is marked `slow`.
+`make check` leaves out what is marked `slow` or `long`. A test function whose items
+take more than SLOW CPU-seconds together and that is not marked fails: mark it, or make
+it quick. `make measure` writes the usual CPU-seconds of tests and cells, by which the
+longest come first and a cell that became slower is noticed.
 """
 
 import collections
+import json
 import os
-import platform
-from datetime import date
 
 import pytest
 
-from tests.support.notebook_environment import ROOT
+from tests.support.two_processes import SECONDS, is_worker, shared, usual_seconds
 
-FILE = ROOT / "tests" / "slow.txt"
-SLOW_TEST = 1.0
-SLOW_SETUP = 2.0
-_tests = collections.Counter()
+SLOW = 3.0  # CPU-seconds of one function, all its parameters together
+LEAST = 0.1  # what takes less is not written down
+FUNCTIONS = shared("functions")  # "file::function" -> CPU-seconds
+CELLS = shared("cells")
 _setups = collections.Counter()
 
 
-def function_of(nodeid):
-    """tests/unit/test_a.py::test_b[3] -> tests/unit/test_a.py::test_b"""
-    return nodeid.split("[")[0]
+def function_of(item):
+    return f"{item.path.name}::{item.originalname}"
 
 
-def read_slow(text):
-    """The names in a written measurement: of files, and of functions in files."""
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return {line.split(maxsplit=1)[1] for line in lines}
+def cpu_seconds():
+    """Of this process and of those that it started and that have ended."""
+    return sum(os.times()[:4])
 
 
-def written(tests, setups):
-    """A measurement as text: what is slow, the slowest first."""
-    slow = {file: s for file, s in setups.items() if s >= SLOW_SETUP}
-    for name, seconds in tests.items():
-        if seconds >= SLOW_TEST and name.split("::")[0] not in slow:
-            slow[name] = seconds
-    threads = os.environ.get("OMP_NUM_THREADS", "all")
-    lines = [
-        "# What `make check` leaves out, with the seconds that `make measure` found on",
-        f"# {date.today()} with Python {platform.python_version()}, "
-        f"{os.cpu_count()} cores, {threads} threads.",
-        "# A line without :: is a file whose fixtures take that long.",
-        *(
-            f"{slow[name]:7.1f}  {name}"
-            for name in sorted(slow, key=lambda n: -slow[n])
-        ),
-    ]
-    return "\n".join(lines) + "\n"
+def written(functions, cells, before):
+    """What is usual, as JSON with a line for each file."""
+    files = dict(before)
+    files.update(cells)
+    for name, seconds in functions.items():
+        file, _, function = name.partition("::")
+        files[file] = files.get(file, {}) | {function: seconds}
+    lines = []
+    for file in sorted(files):
+        usual = {n: round(s, 1) for n, s in files[file].items() if s >= LEAST}
+        if usual:
+            lines.append(f"{json.dumps(file)}: {json.dumps(usual)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 # --- hooks -------------------------------------------------------------------------
 
 
 def pytest_addoption(parser):
-    parser.addoption("--measure", action="store_true", help="write tests/slow.txt anew")
+    parser.addoption("--measure", action="store_true", help="write tests/seconds.json")
 
 
-def pytest_collection_modifyitems(items):
-    slow = read_slow(FILE.read_text("utf-8")) if FILE.exists() else set()
-    for item in items:
-        name = function_of(item.nodeid)
-        if name in slow or name.split("::")[0] in slow:
-            item.add_marker(pytest.mark.slow)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    if not isinstance(item, pytest.Function):
+        return (yield)
+    started = cpu_seconds()
+    result = yield
+    name = function_of(item)
+    FUNCTIONS[name] = FUNCTIONS.get(name, 0.0) + cpu_seconds() - started
+    marked = item.get_closest_marker("slow") or item.get_closest_marker("long")
+    if FUNCTIONS[name] > SLOW and not marked:
+        seconds = f"{FUNCTIONS[name]:.1f} CPU-seconds"
+        pytest.fail(f"{name} takes {seconds}: mark it slow, or make it quick")
+    return result
 
 
-def pytest_runtest_logreport(report):
-    name = function_of(report.nodeid)
-    _tests[name] += report.duration
-    if report.when == "setup":
-        _setups[name.split("::")[0]] += report.duration
-
-
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
-    if session.config.option.measure:
-        FILE.write_text(written(_tests, _setups), encoding="utf-8")
+    if session.config.option.measure and not is_worker(session.config):
+        text = written(FUNCTIONS, CELLS, usual_seconds())
+        SECONDS.write_text(text, encoding="utf-8")
