@@ -48,6 +48,7 @@ def fetch(tmp_path, **variables):
     )
 
 
+@pytest.mark.slow
 def test_what_is_fetched_is_what_the_hub_holds(real, tmp_path):
     assert mirror_data.fill_mirror(tmp_path / "hub")
     with HubMirror(tmp_path / "hub") as mirror:
@@ -64,12 +65,14 @@ def test_what_is_fetched_is_what_the_hub_holds(real, tmp_path):
     assert not (tmp_path / "data.unfinished").exists()
 
 
+@pytest.mark.slow
 def test_without_network_one_sentence_and_no_folder(tmp_path):
     done = fetch(tmp_path, HF_ENDPOINT="http://127.0.0.1:9")
     assert "cannot be loaded: the hub does not answer" in done.stderr.splitlines()[-1]
     assert not list(tmp_path.glob("data*"))
 
 
+@pytest.mark.slow
 def test_a_failure_at_the_end_leaves_nothing_behind(real, tmp_path):
     mirror_data.fill_mirror(tmp_path / "hub")
     with HubMirror(tmp_path / "hub") as mirror:
