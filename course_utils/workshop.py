@@ -13,7 +13,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 import zlib
 from importlib import metadata
 from pathlib import Path
@@ -114,9 +113,10 @@ def _write_whole(path: Path, content: bytes) -> None:
     unfinished.replace(path)
 
 
-def refresh(path: Path) -> list[str]:
+def refresh(path: Path, data: str | None = None) -> list[str]:
     """Execute a notebook and store its normalised outputs.
 
+    data: a name for the data that the outputs rest on, which is stored with them.
     Returns a line for each cell that wrote to stderr. Two runs give the same bytes if
     the cells compute the same. A cell tagged `timing` keeps its outputs while its
     source is unchanged. The file is replaced at the end, by one rename.
@@ -152,7 +152,7 @@ def refresh(path: Path) -> list[str]:
             cell.metadata.measured = zlib.crc32(cell.source.encode())
             cell.outputs = timings.get(cell.metadata.measured, cell.outputs)
     normalise(notebook, path.name[:2])
-    notebook.metadata["made_with"] = fingerprint()
+    notebook.metadata["made_with"] = fingerprint() | ({"data": data} if data else {})
     nbformat.validate(notebook)
     unfinished = path.with_suffix(".unfinished")
     nbformat.write(notebook, unfinished)
@@ -266,27 +266,15 @@ def open_lab(root: Path = ROOT) -> int:
     return 0
 
 
-def _refresh_all(numbers: list[str], folder: Path = ROOT / "notebooks") -> None:
-    paths = [find_notebook(number, folder) for number in numbers]
-    for path in paths or sorted(folder.glob("[0-9][0-9]_*.ipynb")):
-        start = time.perf_counter()
-        print(path.name, end=" … ", flush=True)
-        notes = refresh(path)
-        print(f"{time.perf_counter() - start:.0f} s", *notes, sep="\n  ", flush=True)
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """The command line: lab, reset NB, refresh [NB …]."""
+    """The command line: lab, reset NB."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.workshop")
-    parser.add_argument("task", choices=["lab", "reset", "refresh"])
+    parser.add_argument("task", choices=["lab", "reset"])
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 01")
     given = parser.parse_args(arguments)
     try:
         if given.task == "lab":
             raise SystemExit(open_lab())
-        if given.task == "refresh":
-            _refresh_all(given.notebooks)
-            return
         for number in given.notebooks or [""]:
             kept = reset_copy(number)
             print("The original is back;", f"your copy is {kept}" if kept else "done")

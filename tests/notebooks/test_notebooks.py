@@ -8,13 +8,7 @@ import pytest
 
 from course_utils.workshop import PINNED
 from tests.support.findings import expect_none
-from tests.support.notebook_plugin import MEMORY_BUDGET
 from tests.support.notebook_rules import ROOT, code_cells, joined, style, style_problems
-from tests.support.readme_table import (
-    promised_minutes,
-    table_complaints,
-    told_by_readme,
-)
 
 PATHS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 NOTEBOOKS = {path.stem: json.loads(path.read_text("utf-8")) for path in PATHS}
@@ -82,15 +76,6 @@ def test_no_cell_installs_or_reaches_for_the_shell(name):
     for cell in code_cells(NOTEBOOKS[name]):
         for line in joined(cell["source"]).splitlines():
             assert not re.match(r"\s*[!%]", line), line
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_the_readme_tells_what_a_notebook_takes(name):
-    number = name[:2]
-    promised = promised_minutes(NOTEBOOKS[name])
-    assert promised is not None, "its first text does not say how long it runs"
-    row = told_by_readme()[number]
-    expect_none(table_complaints(number, row, promised, MEMORY_BUDGET))
 
 
 def test_working_copies_are_not_tested(pytestconfig):

@@ -32,12 +32,6 @@ from tests.support.notebook_rules import (
     style,
     style_problems,
 )
-from tests.support.readme_table import (
-    memory_complaint,
-    promised_minutes,
-    table_complaints,
-    told_by_readme,
-)
 
 pytestmark = pytest.mark.slow
 DRAW = """\
@@ -494,41 +488,6 @@ def test_every_finding_is_told():
         expect_none(f"cell {number} is wrong" for number in range(3))
     assert str(failure.value) == "cell 0 is wrong\ncell 1 is wrong\ncell 2 is wrong"
     expect_none([])
-
-
-@pytest.mark.parametrize(
-    "minutes, memory, said",
-    [
-        (1.6, 0.9, []),
-        (0.1, 0.9, ["runs for 0.1 minutes, and the notebook says at most 3.0"]),
-        (16.0, 0.9, ["runs for 16.0 minutes"]),
-        (1.6, 0.09, ["takes 0.09 GiB, and it must be from 0.25 to 3.0"]),
-        (1.6, 9.0, ["takes 9.0 GiB"]),
-    ],
-)
-def test_an_impossible_row_of_the_readme_is_told(minutes, memory, said):
-    row = f"| **[08](notebooks/08_translator.ipynb)** | do | {minutes} | {memory} GiB |"
-    table = told_by_readme(row)
-    told = list(table_complaints("08", table["08"], 3.0, 3.0))
-    assert len(told) == len(said)
-    for what, line in zip(said, told, strict=True):
-        assert what in line
-
-
-def test_what_a_notebook_promises_is_read():
-    text = "**It takes** about\nan hour to read and three to four minutes to run."
-    notebook = new_notebook(cells=[new_markdown_cell(text)])
-    assert promised_minutes(notebook) == 4
-    notebook.cells[0].source = "**It takes** a while to run."
-    assert promised_minutes(notebook) is None
-
-
-def test_another_memory_than_the_readme_tells_is_noticed():
-    table = {"08": (1.6, 0.9)}
-    assert memory_complaint("08", 1.1, table) == memory_complaint("90", 9, table) == ""
-    for measured in (0.4, 2.0):
-        said = memory_complaint("08", measured, table)
-        assert said.startswith(f"took {measured} GiB, and README.md says 0.9")
 
 
 STYLE = {

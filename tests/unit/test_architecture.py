@@ -13,30 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.totals import PARTS, totals
+from tests.support.totals import PARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "course_utils"
 
-TOP_LEVEL = {
-    "README.md",
-    "BENCHMARKS.md",
-    "Makefile",
-    "requirements.txt",
-    "pyproject.toml",
-    "LICENSE",
-    "CITATION.cff",
-    "CONTRIBUTING.md",
-    ".github",
-    ".gitignore",
-    ".gitattributes",
-    ".ci",
-    "notebooks",
-    "course_utils",
-    "benchmarks",
-    "images",
-    "tests",
-}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 NAMED = [path for path in MODULES if path.name != "__init__.py"]
 
@@ -149,11 +130,6 @@ def test_what_is_taught_starts_without_the_large_libraries():
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-def test_the_top_level_holds_what_belongs_there():
-    tops = {path.relative_to(ROOT).parts[0] for path in repository_files()}
-    assert tops - TOP_LEVEL == set()
-
-
 def test_the_repository_is_small(record_budget):
     total = sum(path.stat().st_size for path in repository_files())
     record_budget("repository, MB", round(total / 1e6, 1), 30)
@@ -186,10 +162,3 @@ def test_the_totals_leave_no_file_of_the_package_out():
         ours |= path.is_relative_to(ROOT / "tests") and path.suffix == ".py"
         if ours and path.name != "__init__.py":
             assert path in counted, path
-
-
-def test_the_readme_says_how_large_the_package_is():
-    outside = ("grammars", "benchmarks", "exercises", "tests")
-    lines = sum(count for part, count in totals().items() if part not in outside)
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"in about {round(lines, -3):,} lines" in readme

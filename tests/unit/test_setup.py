@@ -1,4 +1,4 @@
-"""Set-up, pins, working copies: what the two commands stand on."""
+"""Set-up, pins, working copies, refreshing: what the two commands stand on."""
 
 import importlib.metadata
 import json
@@ -19,25 +19,22 @@ from packaging.utils import canonicalize_name
 from course_utils import workshop
 
 ROOT = Path(__file__).resolve().parents[2]
-LINES = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-PINS = [Requirement(line) for line in LINES if line and not line.startswith("#")]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PINNED = ("requirements.txt", "requirements-dev.txt", "constraints.txt")
 
 
-def applies(requirement, extras=()):
-    marker = requirement.marker
-    return marker is None or any(marker.evaluate({"extra": e}) for e in ("", *extras))
+def pins(*names):
+    """{package: its pin} in files of requirements, as far as they count here."""
+    lines = [n for name in names for n in (ROOT / name).read_text().splitlines()]
+    found = [Requirement(line.split(" #")[0]) for line in lines if line[:1].isalpha()]
+    found = [pin for pin in found if pin.marker is None or pin.marker.evaluate()]
+    assert len({pin.name for pin in found}) == len(found), "pinned twice"
+    return {pin.name: pin for pin in found}
 
 
-def declared():
-    groups = PROJECT["optional-dependencies"].values()
-    lines = PROJECT["dependencies"] + [line for group in groups for line in group]
-    return [Requirement(line) for line in lines]
-
-
-def needed():
-    """Names of everything that the declared packages need here, at any depth."""
-    waiting = [(r.name, tuple(sorted(r.extras))) for r in declared()]
+def with_all_they_need(requirements):
+    """The names of packages and of everything that they need here, at any depth."""
+    waiting = [(canonicalize_name(r.name), frozenset(r.extras)) for r in requirements]
     seen = set()
     while waiting:
         name, extras = waiting.pop()
@@ -46,57 +43,36 @@ def needed():
         seen.add((name, extras))
         for line in importlib.metadata.requires(name) or []:
             other = Requirement(line)
-            if applies(other, extras):
-                waiting.append(
-                    (canonicalize_name(other.name), tuple(sorted(other.extras)))
-                )
-    return {canonicalize_name(name) for name, _ in seen}
+            marker = other.marker
+            if marker is None or any(
+                marker.evaluate({"extra": e}) for e in {"", *extras}
+            ):
+                waiting.append((canonicalize_name(other.name), frozenset(other.extras)))
+    return {name for name, _ in seen}
 
 
-def test_every_version_is_pinned_and_installed():
-    for pin in PINS:
-        assert re.fullmatch(r"==[\w.]+", str(pin.specifier)), (
-            f"{pin} is not a plain pin"
-        )
-        if applies(pin):
-            installed = importlib.metadata.version(pin.name).split("+")[0]
-            assert installed in pin.specifier, f"{pin} is pinned, {installed} is here"
+def test_everything_that_comes_along_is_pinned_as_it_is_installed():
+    pinned = pins(*PINNED)
+    for name in with_all_they_need(pins(*PINNED[:2]).values()):
+        installed = importlib.metadata.version(name).split("+")[0]
+        assert name in pinned, f"constraints.txt lacks {name}=={installed}"
+        assert installed in pinned[name].specifier, f"{pinned[name]}, not {installed}"
 
 
-def test_pins_hold_all_that_is_needed_and_nothing_else():
-    pinned = {canonicalize_name(pin.name) for pin in PINS if applies(pin)}
-    assert len(pinned) == len([pin for pin in PINS if applies(pin)]), "pinned twice"
-    everything = needed() | {canonicalize_name(r.name) for r in declared()}
-    machine = re.compile(
-        "nvidia|triton|cuda"
-    )  # torch brings its own, where it needs them
-    assert {name for name in everything if not machine.match(name)} == pinned
-
-
-def test_pins_lie_in_the_declared_ranges():
-    pins = {canonicalize_name(pin.name): str(pin.specifier)[2:] for pin in PINS}
-    for requirement in declared():
-        assert pins[canonicalize_name(requirement.name)] in requirement.specifier
-
-
-def test_pins_are_for_every_machine():
-    local = "+" + "cpu"
-    assert not any(local in line for line in LINES)
-    assert not any(line.startswith("-") for line in LINES), "options hold indexes"
-    for name in ("pexpect", "ptyprocess"):
-        assert [str(pin.marker) for pin in PINS if pin.name == name] == [
-            'sys_platform != "win32"'
-        ]
-    elsewhere = re.compile("nvidia|triton|cuda|appnope|pywin|uvloop")
-    assert not any(elsewhere.match(pin.name) for pin in PINS)
+def test_what_the_project_declares_is_installed_in_a_version_that_it_allows():
+    extras = PROJECT["optional-dependencies"]
+    readers = [*PROJECT["dependencies"], *extras["course"]]
+    for files, lines in ((PINNED[:1], readers), (PINNED[:2], extras["test"])):
+        installed = with_all_they_need(pins(*files).values())
+        for declared in map(Requirement, lines):
+            name = canonicalize_name(declared.name)
+            assert name in installed, f"{files[-1]} does not bring {name}"
+            version = str(pins(*PINNED)[name].specifier).removeprefix("==")
+            assert version in declared.specifier, f"{version} is pinned, not {declared}"
 
 
 def test_the_package_is_found_from_any_folder(tmp_path):
-    command = [
-        sys.executable,
-        "-c",
-        "import course_utils as c; print(c.__file__)",
-    ]
+    command = [sys.executable, "-c", "import course_utils as c; print(c.__file__)"]
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
         command, cwd=tmp_path, env=clean, capture_output=True, text=True, check=True
@@ -198,18 +174,6 @@ def test_refresh_keeps_measured_times_while_their_cell_is_unchanged(tmp_path):
     assert nbformat.read(path, 4).cells[0].outputs != book.cells[0].outputs
 
 
-def test_streams_are_merged(tmp_path):
-    import nbformat
-    from nbformat.v4 import new_code_cell, new_notebook
-
-    path = tmp_path / "90_streams.ipynb"
-    source = "print('a')\ndisplay(7)\nprint('b')"
-    nbformat.write(new_notebook(cells=[new_code_cell(source)]), path)
-    workshop.refresh(path)
-    outputs = nbformat.read(path, as_version=4).cells[0].outputs
-    assert [output.get("text") for output in outputs] == ["a\nb\n", None]
-
-
 ALTS = """\
 from course_utils.looking import plots
 plots.curves({"loss": [2, 1]}, ("step", "nats"))
@@ -225,18 +189,20 @@ def test_figures_get_the_alt_texts_that_their_cell_keeps(tmp_path):
 
     path = tmp_path / "90_alts.ipynb"
     kept = {"alt": ["It falls.", "unused", "A seven."]}
-    cells = [new_code_cell(ALTS, metadata=kept), new_code_cell(ALTS)]
+    merged = new_code_cell("print('a')\nprint('b', flush=True)\nprint('c')")
+    cells = [new_code_cell(ALTS, metadata=kept), new_code_cell(ALTS), merged]
     nbformat.write(new_notebook(cells=cells), path)
-    workshop.refresh(path)
+    workshop.refresh(path, data="abc")
     notebook = nbformat.read(path, as_version=4)
     alts = [
         [output["metadata"]["image/png"]["alt"] for output in cell.outputs]
-        for cell in notebook.cells
+        for cell in notebook.cells[:2]
     ]
     assert alts[0] == ["It falls.", "Given in the call.", "A seven."]
     assert alts[1][2] == "A figure with these words: Q | 7"
     assert notebook.cells[0].metadata.alt == kept["alt"]
-    assert notebook.metadata.made_with == workshop.fingerprint()
+    assert [output.text for output in notebook.cells[2].outputs] == ["a\nb\nc\n"]
+    assert notebook.metadata.made_with == workshop.fingerprint() | {"data": "abc"}
 
 
 def test_traces_of_the_run_are_removed():
@@ -278,13 +244,12 @@ def test_lab_opens_a_browser_only_where_there_is_one(monkeypatch):
 
 # In place of Python: answers as set-up expects, fills .venv at once, and installs for
 # as many seconds as it is told.
-BOOK_PINS = "notebooks/book/requirements.txt"
 STAND_IN = """\
 #!/bin/sh
 case "$*" in
   "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
   *"pip --version") ;;
-  *"pip install"*) touch .venv/half; echo install >> log
+  *"pip install"*) touch .venv/half; echo "$*" >> log
                    sleep "${SECONDS_TO_INSTALL:-0}"
                    test -z "$BROKEN" && mv .venv/half .venv/whole ;;
   *alive*) echo alive ;;
@@ -297,120 +262,114 @@ def clone(tmp_path):
     """The files that set-up reads, and a stand-in for Python."""
     if shutil.which("make") is None:
         pytest.skip("this machine has no make")
-    for name in ("Makefile", "pyproject.toml", "requirements.txt", BOOK_PINS):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    for name in ("Makefile", "pyproject.toml", *PINNED):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "stand-in").write_text(STAND_IN)
     (tmp_path / "stand-in").chmod(0o755)
     return tmp_path
 
 
-def make(folder, *words, **environ):
-    command = ["make", "PYTHON=./stand-in", *words]
-    environ = {**os.environ, **environ}
-    return subprocess.run(
-        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300
-    )
-
-
-def kill_setup(folder, seconds, *words, **environ):
-    """Start the set-up, and kill it with all its children."""
-    process = subprocess.Popen(
-        ["make", "setup", *words],
+def start(folder, *words, **environ):
+    """`make` in a process group of its own."""
+    return subprocess.Popen(
+        ["make", "PYTHON=./stand-in", *words],
         cwd=folder,
         env={**os.environ, **environ},
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
         start_new_session=True,
     )
-    time.sleep(seconds)
-    assert process.poll() is None, "it finished before it was killed"
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
-def stamps(folder):
-    return sorted(path.name for path in (folder / ".venv").glob("ready-*"))
+def make(folder, *words, **environ):
+    """The exit code of `make`, and what it printed."""
+    process = start(folder, *words, **environ)
+    printed, _ = process.communicate(timeout=300)
+    return process.returncode, printed
 
 
-def test_help_lists_every_command(clone):
-    listed = make(clone, "help").stdout
-    for name in ("lab", "test", "test-all", "diff", "refresh", "reset"):
-        assert re.search(rf"^{name} ", listed, re.MULTILINE), name
+def installs(folder):
+    """What pip was asked to install, since the last time."""
+    log = folder / "log"
+    asked = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return [re.search(r"requirements[\w.-]*|--editable", line)[0] for line in asked]
+
+
+def wait_until_it_installs(folder, process):
+    while not (folder / ".venv" / "half").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
 
 
 def test_old_python_is_named(clone):
-    done = make(clone, "setup", "PYTHON=false")
-    assert done.returncode != 0
-    assert "Python 3.11 or newer is needed" in done.stdout
+    code, printed = make(clone, "setup", "PYTHON=false")
+    assert code != 0 and "Python 3.11 or newer is needed" in printed
     assert not (clone / ".venv").exists()
 
 
-def test_setup_runs_once_and_again_when_the_pins_change(clone):
-    assert "Setting up" in make(clone, "setup").stdout
-    first = stamps(clone)
-    assert len(first) == 1
-    assert "Setting up" not in make(clone, "setup").stdout
+def test_readers_and_tests_get_what_they_need_once(clone):
+    make(clone, "lab")
+    assert installs(clone) == ["requirements.txt", "--editable"]
+    make(clone, "lab")
+    assert installs(clone) == []
+    make(clone, "setup")
+    assert installs(clone) == ["requirements-dev.txt", "--editable"]
+    make(clone, "lab")
+    assert installs(clone) == [], "who tests can read as well"
+    with (clone / "pyproject.toml").open("a") as file:
+        file.write("# other options of pytest")
+    make(clone, "setup")
+    assert installs(clone) == []
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_other_pins_are_installed_into_what_is_there(clone, name):
+    make(clone, "setup")
     (clone / ".venv" / "mine").touch()
-    (clone / "requirements.txt").write_text("# another\n")
-    assert "Setting up" in make(clone, "setup").stdout
-    assert len(stamps(clone)) == 1 and stamps(clone) != first
+    (clone / name).write_text("# another\n")
+    installs(clone)
+    make(clone, "setup")
+    assert installs(clone) == ["requirements-dev.txt", "--editable"]
     assert (clone / ".venv" / "mine").exists(), "a healthy environment is kept"
-    assert (clone / "log").read_text().count("install") == 2
 
 
-def test_setup_starts_over_when_its_python_is_gone(clone):
+def test_setup_starts_over_when_its_python_is_gone_and_keeps_the_models(clone):
     make(clone, "setup")
     (clone / ".venv" / "bin" / "python").unlink()
-    assert "Setting up" in make(clone, "setup").stdout
-    assert (clone / ".venv" / "bin" / "python").exists()
-    assert len(stamps(clone)) == 1
+    for name in ("models", "broken"):
+        (clone / ".venv" / name).mkdir()
+        (clone / ".venv" / name / "file").touch()
+    installs(clone)
+    make(clone, "setup")
+    assert installs(clone) == ["requirements-dev.txt", "--editable"]
+    assert (clone / ".venv" / "models" / "file").exists()
+    assert not (clone / ".venv" / "broken").exists()
 
 
-def test_setup_that_fails_leaves_no_stamp(clone):
-    done = make(clone, "setup", BROKEN="1")
-    assert done.returncode != 0 and "run the same command again" in done.stdout
-    assert stamps(clone) == []
-    assert make(clone, "setup").returncode == 0
+def test_setup_that_fails_is_not_taken_for_done(clone):
+    code, printed = make(clone, "setup", BROKEN="1")
+    assert code != 0 and "run the same command again" in printed
+    assert not list((clone / ".venv").glob("*-ready-*"))
+    assert make(clone, "setup")[0] == 0
 
 
 def test_setup_killed_while_it_installs_begins_again(clone):
-    kill_setup(clone, 1, "PYTHON=./stand-in", SECONDS_TO_INSTALL="60")
-    assert (clone / ".venv" / "half").exists() and stamps(clone) == []
+    process = start(clone, "setup", SECONDS_TO_INSTALL="60")
+    wait_until_it_installs(clone, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
     (clone / ".venv" / "lib").mkdir()
-    done = make(clone, "setup")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(stamps(clone)) == 1
+    assert make(clone, "setup")[0] == 0
     left = {path.name for path in (clone / ".venv").iterdir()}
-    assert left == {"bin", "whole", *stamps(clone)}
+    stamps = {name for name in left if "-ready-" in name}
+    assert left - stamps == {"bin", "whole"} and len(stamps) == 2
 
 
 def test_a_second_setup_does_not_disturb_the_first(clone):
-    first = subprocess.Popen(
-        ["make", "PYTHON=./stand-in", "setup"],
-        cwd=clone,
-        env={**os.environ, "SECONDS_TO_INSTALL": "3"},
-        stdout=subprocess.DEVNULL,
-    )
-    while not (clone / ".venv" / "half").exists():
-        assert first.poll() is None
-        time.sleep(0.05)
-    second = make(clone, "setup")
-    assert second.returncode != 0 and f"process {first.pid}" in second.stdout
-    assert first.wait() == 0
-    assert (clone / ".venv" / "whole").exists() and len(stamps(clone)) == 1
-    assert "Setting up" not in make(clone, "setup").stdout
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seconds", [0.5, 2, 4])
-def test_a_real_environment_killed_while_it_is_made_is_repaired(clone, seconds):
-    (clone / "requirements.txt").write_text("")
-    for name in ("course_utils", "jupyterlab", "torch", "matplotlib"):
-        (clone / name).mkdir()
-        (clone / name / "__init__.py").touch()
-    (clone / "matplotlib" / "pyplot.py").touch()
-    kill_setup(clone, seconds, f"PYTHON={sys.executable}")
-    done = make(clone, "setup", f"PYTHON={sys.executable}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    check = [clone / ".venv" / "bin" / "python", "-m", "pip", "check"]
-    assert subprocess.run(check, capture_output=True).returncode == 0
+    first = start(clone, "setup", SECONDS_TO_INSTALL="0.7")
+    wait_until_it_installs(clone, first)
+    code, printed = make(clone, "setup")
+    assert code != 0 and f"process {first.pid}" in printed
+    first.communicate()
+    assert first.returncode == 0 and (clone / ".venv" / "whole").exists()
