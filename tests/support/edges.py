@@ -81,13 +81,3 @@ def lacks(exercise):
     if fit and not any(fit(*case) for case in cases):
         found.append("exact fit")
     return found
-
-
-def edges_text():
-    """Each exercise that lacks an edge, with what it lacks."""
-    lines = []
-    for number, bank in BANKS.items():
-        for exercise in bank:
-            if not exercise.predicts and (missing := lacks(exercise)):
-                lines.append(f"{number}  {exercise.name:26}  {', '.join(missing)}")
-    return "\n".join(lines) + "\n"
