@@ -7,8 +7,6 @@ question to its author: would such a case part a right answer from a wrong one?
 import torch
 from torch import Tensor
 
-from course_utils.exercises.session import BANKS
-
 SPREAD = 100  # between the smallest and the largest number of an argument
 
 
