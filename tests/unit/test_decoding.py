@@ -414,7 +414,7 @@ def translator(seed=0):
         source_vocab_size=13,
         target_vocab_size=11,
         encoder=StackConfig(d_model=24, num_heads=3, num_layers=1, d_ff=20),
-        decoder=StackConfig(d_model=20, num_heads=2, num_layers=1, d_ff=28),
+        decoder=StackConfig(d_model=20, num_heads=2, num_layers=2, d_ff=28),
     )
     model = EncoderDecoder(config)
     for weight in model.parameters():
@@ -502,7 +502,8 @@ def test_a_translation_that_does_not_go_on_is_begun_anew():
     step, target = TranslationStep(model, source), prompts(3, 7)
     step(target[:, :5])
     other = (target + 1) % 11
-    for ids in (other, other[:, :3], other[:, :4].repeat_interleave(2, dim=0)):
+    shorter, wider = other[:, :3], other[:, :4].repeat_interleave(2, dim=0)
+    for ids in (other, other, shorter, shorter.clone(), wider):
         rows = len(ids) // 3
         whole = model(source.repeat_interleave(rows, dim=0), ids)
         torch.testing.assert_close(step(ids), whole[:, -1])
@@ -517,13 +518,3 @@ def test_a_step_that_failed_is_begun_anew():
         step(target[:, :6])
     handle.remove()
     torch.testing.assert_close(step(target), model(source, target)[:, -1])
-
-
-# ---- nonsense
-
-scores = torch.zeros(2, 7)
-start = torch.ones(2, 3, dtype=torch.int64)
-
-
-def flat(ids):
-    return torch.zeros(len(ids), 7)

@@ -156,58 +156,23 @@ LLAMA_3 = {
     "original_max_position_embeddings": 8,
 }
 YARN = {"rope_type": "yarn", "factor": 4.0}
-REFUSED = [
-    # B5 and defect 1: a scaled RoPE in the spelling of transformers 4 was accepted
+REFUSED = [  # what our model cannot compute, and weights that do not fit
     ({"rope_scaling": LLAMA_3}, "rope_scaling: rope_type .*'default', got 'llama3'"),
-    ({"rope_scaling": LLAMA_3, "rope_parameters": ...}, "rope_scaling: .* 'llama3'"),
     ({"rope_scaling": {"type": "linear", "factor": 4.0}}, "rope_scaling: .* 'linear'"),
-    ({"rope_scaling": {"rope_type": None}}, "rope_scaling: rope_type .* got None"),
-    ({"rope_scaling": "linear"}, "rope_scaling must be an object .* got 'linear'"),
     ({"rope_parameters": YARN}, "rope_parameters: rope_type .* 'yarn'"),
-    ({"rope_parameters": {"type": "dynamic"}}, "rope_parameters: .* 'dynamic'"),
-    ({"rope_parameters": PLAIN | {"partial_rotary_factor": 0.5}}, "partial_rotary_fac"),
     ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be 1.0, got 0.5"),
-    ({"rope_theta": -5, "rope_parameters": ...}, "rope_theta must be .* > 1, got -5"),
-    ({"rope_parameters": {"rope_theta": "x"}}, "rope_theta must be a number, got 'x'"),
-    # defect 5: another activation function was accepted
     ({"hidden_act": "gelu"}, "hidden_act must be \"silu\", got 'gelu'"),
-    ({"hidden_act": "relu"}, "hidden_act must be \"silu\", got 'relu'"),
-    # defect 9: errors without a name, or of many lines
     ({"head_dim": 8}, "head_dim must be 4, got 8"),
     ({"attention_bias": True}, "attention_bias must be false, got True"),
     ({"mlp_bias": True}, "mlp_bias must be false, got True"),
     ({"quantization_config": {"bits": 4}}, "quantization_config must be null"),
     ({"model_type": "mistral"}, "model_type must be 'llama', got 'mistral'"),
-    ({"model_type": ...}, "model_type must be 'llama', got None"),
-    ({"vocab_size": ...}, "vocab_size is missing"),
     ({"hidden_size": ...}, "hidden_size is missing"),
-    ({"intermediate_size": ...}, "intermediate_size is missing"),
-    ({"num_hidden_layers": ...}, "num_hidden_layers is missing"),
-    ({"num_attention_heads": ...}, "num_attention_heads is missing"),
-    ({"max_position_embeddings": None}, "max_position_embeddings must be .* got None"),
-    ({"max_position_embeddings": 10**12}, "max_position_embeddings must be in .* got"),
-    ({"hidden_size": "24"}, "hidden_size must be an integer, got '24'"),
-    ({"hidden_size": 0}, "hidden_size must be an integer >= 1, got 0"),
-    ({"hidden_size": 25}, "hidden_size=25 is not divisible by num_attention_heads=6"),
-    ({"hidden_size": 18, "head_dim": 3}, "hidden_size / num_attention_heads .* got 3"),
-    ({"num_key_value_heads": 4}, "num_attention_heads=6 .* num_key_value_heads=4"),
-    ({"num_key_value_heads": 0}, "num_key_value_heads must be .* got 0"),
-    ({"rms_norm_eps": 0}, "rms_norm_eps must be a finite number > 0, got 0"),
-    ({"tie_word_embeddings": "no"}, "tie_word_embeddings must be a bool, got 'no'"),
-    ({"max_position_embeddings": 2.5}, "max_position_embeddings .* got 2.5"),
-    # weights that do not fit: the first one is named
     ({"num_hidden_layers": 4}, "'model.layers.3.input_layernorm.weight' is missing"),
-    ({"num_hidden_layers": 10**9}, "'model.layers.3.input_layernorm.weight' is miss"),
     ({"num_hidden_layers": 2}, "'model.layers.2.input_layernorm.weight' and 8 more"),
     ({"tie_word_embeddings": False}, "'lm_head.weight' is missing"),
-    (
-        {"vocab_size": 32},
-        "'model.embed_tokens.weight' .* \\(32, 24\\), got \\(31, 24\\)",
-    ),
-    ({"vocab_size": 10**12}, "'model.embed_tokens.weight' must have shape"),
-    ({"intermediate_size": 41}, "mlp.gate_proj.weight' .* \\(41, 24\\), got \\(40, 24"),
+    ({"vocab_size": 32}, "'model.embed_tokens.weight' .* got \\(31, 24\\)"),
     ({"num_key_value_heads": 3}, "self_attn.k_proj.weight' .* \\(12, 24\\), got"),
-    ({"hidden_size": 48, "head_dim": 8}, "embed_tokens.weight' .* got \\(31, 24\\)"),
 ]
 
 

@@ -256,6 +256,14 @@ def test_the_mean_is_over_the_words(classifier):
     torch.testing.assert_close(classifier(IDS[:1]), expected)
 
 
+def test_the_mean_over_one_word_is_the_word(classifier):
+    word = torch.tensor([[7]])
+    expected = classifier.head(classifier.encoder(word)[:, 0])
+    torch.testing.assert_close(classifier(word), expected)
+    padded = torch.tensor([[7, 0, 0]])
+    torch.testing.assert_close(classifier(padded), expected)
+
+
 def test_a_mask_is_obeyed(classifier):
     alone = torch.eye(LENGTH, dtype=torch.bool)
     changed = IDS.clone()

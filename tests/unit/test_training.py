@@ -307,24 +307,28 @@ def test_muon_has_the_momentum_of_the_config():
     assert muon.param_groups[0]["momentum"] == 0.3
 
 
-def test_muon_equals_the_one_of_torch_up_to_its_bfloat16():
+@pytest.mark.parametrize("shape", [(23, 31), (31, 23), (60, 4)])
+@pytest.mark.parametrize("settings", [{}, {"weight_decay": 0.3, "momentum": 0.8}])
+def test_muon_equals_the_one_of_torch_up_to_its_bfloat16(shape, settings):
     torch.manual_seed(0)
-    ours, theirs = (nn.Parameter(torch.ones(23, 31)) for _ in range(2))
-    settings = {"weight_decay": 0.3, "momentum": 0.95}
+    ours, theirs = (nn.Parameter(torch.ones(shape)) for _ in range(2))
     mine = Muon([ours], **settings)
     mine.param_groups[0]["lr"] = 0.01
     reference = torch.optim.Muon(
         [theirs], lr=0.01, adjust_lr_fn="match_rms_adamw", **settings
     )
     for _ in range(6):
-        ours.grad = torch.randn(23, 31)
+        ours.grad = torch.randn(shape)
         theirs.grad = ours.grad.clone()
         mine.step()
         reference.step()
     moved = (theirs - 1).abs().mean()
     assert (ours - theirs).abs().mean() < 0.02 * moved
+
+
+def test_muon_in_bfloat16_leaves_the_weights_in_float32():
     exact = nn.Parameter(torch.ones(23, 31))
-    narrow = Muon([exact], **settings, dtype=torch.bfloat16)
+    narrow = Muon([exact], dtype=torch.bfloat16)
     narrow.param_groups[0]["lr"] = 0.01
     exact.grad = torch.randn(23, 31)
     narrow.step()
