@@ -15,7 +15,6 @@ from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table
 from course_utils.training.losses import label_loss, next_token_loss
 from course_utils.training.optimizers import build_optimizers
-from tests.support.twins import llama_twin
 
 TINY = 1e-3 * torch.arange(16.0).sin().reshape(2, 1, 8)  # where an epsilon counts
 
@@ -32,23 +31,19 @@ def test_norms_have_the_epsilon_of_llama_and_of_torch():
     torch.testing.assert_close(normed, F.layer_norm(TINY, (8,)))
 
 
-def test_a_llama_of_default_settings_is_that_of_transformers():
-    """Base of the angles and epsilon, where a config does not give them."""
-    torch.manual_seed(0)
-    ours = LlamaLM(LlamaConfig(vocab_size=11, d_model=16, num_heads=2, num_layers=1))
-    ours.tokens.weight.data *= 0.01  # so small that the epsilon counts
-    theirs = llama_twin(ours.eval())
-    theirs.config.rope_parameters = transformers.LlamaConfig().rope_parameters
-    theirs.model.rotary_emb = LlamaRotaryEmbedding(theirs.config)
-    for layer in theirs.modules():
-        if hasattr(layer, "variance_epsilon"):
-            layer.variance_epsilon = 1e-5  # Llama 2 and 3; transformers has 1e-6
-    ids = torch.arange(11)[None]
-    torch.testing.assert_close(ours(ids), theirs(ids).logits, atol=1e-5, rtol=1e-4)
-    cos, sin = rotary_table(20, 8)
-    angles = torch.arange(20.0)[:, None] / 10_000 ** (torch.arange(4) / 4)
-    torch.testing.assert_close(cos, angles.cos().repeat(1, 2))
-    torch.testing.assert_close(sin, angles.sin().repeat(1, 2))
+def test_a_llama_has_the_angles_of_transformers_and_the_epsilon_of_llama():
+    size = {"d_model": 16, "num_heads": 2, "num_layers": 1}
+    ours = LlamaLM(LlamaConfig(vocab_size=11, **size))
+    config = transformers.LlamaConfig(hidden_size=16, num_attention_heads=2)
+    theirs = LlamaRotaryEmbedding(config)(torch.zeros(1), torch.arange(20)[None])
+    for found, expected in zip(ours.rotary(0, 20), theirs, strict=True):
+        torch.testing.assert_close(found, expected[0])
+    for found, expected in zip(rotary_table(20, 8), theirs, strict=True):
+        torch.testing.assert_close(found, expected[0])
+    x = TINY.flatten()[None, None]
+    expected = F.rms_norm(x, (16,), eps=1e-5)
+    for norm in (ours.norm, ours.blocks[0].attention_norm):
+        torch.testing.assert_close(norm(x), expected)
 
 
 def test_adamw_has_the_epsilon_of_torch_and_the_betas_of_gpt_3():

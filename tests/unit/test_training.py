@@ -711,14 +711,16 @@ def test_bfloat16_ends_where_float32_ends():
 
 
 @pytest.mark.parametrize(
-    "able, expected",
+    "told, able, expected",
     [
-        ({"avx2": True}, "float32"),
-        ({"avx512_bf16": True}, "bfloat16"),
-        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
+        ("AVX512", {"avx2": True}, "float32"),
+        ("AVX512", {"avx512_bf16": True}, "bfloat16"),
+        ("AVX512", {"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
+        ("AVX2", {"avx512_bf16": True}, "float32"),
     ],
 )
-def test_precision_follows_what_the_processor_has(monkeypatch, able, expected):
+def test_precision_follows_what_the_processor_has(monkeypatch, told, able, expected):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: told)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
     assert find_precision(torch.device("cpu")) == expected
 
