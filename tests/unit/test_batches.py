@@ -358,15 +358,7 @@ def test_a_text_that_just_fits_is_taken():
             make(rows, max_length=most, **arguments)
 
 
-# --- wrong arguments (most of them: tests/unit/refusals/data.py) ---------------------
-
-
 def test_padding_with_the_end_token_is_refused():
     special = SimpleNamespace(pad_id=2, bos_id=1, eos_id=2)
     with pytest.raises(ValueError, match="pad_id and eos_id are both 2"):
         padded_batches(TEXTS, batch_size=2, special=special)
-
-
-def plain(function):
-    """The function without the annotations that the test suite executes."""
-    return function.__wrapped__

@@ -1,6 +1,5 @@
 """What is exported opens in transformers, and comes back; the rest is refused."""
 
-import inspect
 import json
 import os
 import subprocess
@@ -9,7 +8,6 @@ import sysconfig
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -389,26 +387,16 @@ def test_an_export_that_is_refused_writes_nothing(tmp_path):
     broken = make_model()
     broken.norm.weight.data[3] = float("nan")
     above = tmp_path / "above"
-    plain = inspect.unwrap(export_llama)
-    for call, error, sentence in (
-        (lambda f: plain(torch.nn.Linear(2, 2), f), TypeError, "model must be a Llama"),
-        (lambda f: plain(make_model(), f, "words"), TypeError, "tokenizer must be a T"),
+    for call, sentence in (
+        (lambda f: export_llama(make_model(), f, tokenizer), "vocab_size=31, got 11"),
+        (lambda f: export_llama(broken, f), "finite weights, 'norm.weight' has"),
         (
-            lambda f: plain(make_model(), f, tokenizer),
-            ValueError,
-            "tokenizer .* vocab_size=31, got 11",
+            lambda f: export_llama(fitting, f, tokenizer, begin_id=11),
+            "begin_id must be",
         ),
-        (lambda f: plain(broken, f), ValueError, "finite weights, 'norm.weight' has"),
-        (
-            lambda f: plain(fitting, f, tokenizer, begin_id=11),
-            ValueError,
-            "begin_id must be in .*vocab_size=11.*, got 11",
-        ),
-        (lambda f: plain(fitting, f, begin_id=1), ValueError, "needs a tokenizer"),
-        (lambda f: plain(fitting, f, trained_on=""), ValueError, "trained_on must not"),
-        (lambda f: plain(fitting, f, trained_on=5), TypeError, "trained_on must be a"),
+        (lambda f: export_llama(fitting, f, begin_id=1), "needs a tokenizer"),
     ):
-        with pytest.raises(error, match=sentence):
+        with pytest.raises(ValueError, match=sentence):
             call(above / "folder")
         assert not list(tmp_path.iterdir())
     (tmp_path / "file").write_text("a file")
@@ -544,47 +532,6 @@ def test_export_and_import_are_quiet_and_draw_no_random_numbers(tmp_path, capfd)
     assert torch.equal(torch.get_rng_state(), before)
     assert model.training
     assert capfd.readouterr() == ("", "")
-
-
-def test_numpy_sizes_are_written_as_numbers():
-    """A config takes them where types are not checked, as they are in the tests."""
-    config = make_model().config
-    object.__setattr__(config, "num_layers", np.int64(2))
-    object.__setattr__(config, "norm_eps", np.float32(0.5))
-    settings = llama_folder.settings_of(config)
-    assert type(settings["num_hidden_layers"]) is int
-    assert type(settings["rms_norm_eps"]) is float
-
-
-def test_everyone_may_read_the_weights_who_may_read_the_settings(tmp_path):
-    export_llama(make_model(), tmp_path / "folder")
-    modes = {path.stat().st_mode for path in (tmp_path / "folder").iterdir()}
-    assert len(modes) == 1
-
-
-def test_the_card_says_what_the_model_is_and_what_the_caller_says(tmp_path):
-    tokenizer = train_words(["the cat sat because it was tired"])
-    model = make_model(vocab_size=tokenizer.vocab_size, num_kv_heads=2).bfloat16()
-    folder = tmp_path / "teller"
-    export_llama(model, folder, tokenizer, trained_on="One sentence about a cat.")
-    card = (folder / "README.md").read_text()
-    head, _, body = card.removeprefix("---\n").partition("---\n")
-    assert "library_name: transformers\n" in head
-    parameters = sum(weight.numel() for weight in model.parameters())
-    for words in (
-        "# teller",
-        "stored in bfloat16",
-        f"| parameters | {parameters:,} |",
-        "| key-value heads | 2 |",
-        "| tokens in the vocabulary | 11 |",
-        "## Training data\n\nOne sentence about a cat.\n",
-        'model="teller"',
-    ):
-        assert words in body, words
-    export_llama(model, folder)
-    card = (folder / "README.md").read_text()
-    assert "training data were not named" in card
-    assert "holds no tokenizer" in card and "cat" not in card
 
 
 def test_rounded_weights_keep_exact_positions(tmp_path):

@@ -1,4 +1,4 @@
-"""Training: identities of the loop, bit-equal resumption, and clear refusals."""
+"""Training: identities of the loop, and bit-equal resumption."""
 
 import math
 import os
