@@ -688,6 +688,7 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights_in_float32():
     assert history.losses != full.losses
 
 
+@pytest.mark.long
 def test_bfloat16_ends_where_float32_ends():
     """On new stories, to within one percent of the loss."""
     texts = load_texts("stories", limit=600)
