@@ -10,9 +10,6 @@ back, and results are those of the CPU. It refuses what the real one refuses:
 - a CPU generator for random numbers that are drawn on the device;
 - NumPy views of its memory.
 
-`READS` lists each operation that brought numbers from the device to the program: on a
-real one every entry is a moment of waiting.
-
 Underneath is PyTorch's spare device type ("PrivateUse1", here named "far"): dispatch,
 autograd and `tensor.device` are the real ones. Its tensors are wrappers around CPU
 tensors; a function mode translates the name "mps" on the way in and out.
@@ -34,16 +31,6 @@ torch.far.is_available = lambda: False  # or checkpoints would ask it for CUDA's
 FAR = torch.device("far", 0)
 MPS = torch.device("mps", 0)
 WIDE = (torch.float64, torch.complex128)
-READS: list[str] = []
-# Operations whose result is a Python number: the program waits for it.
-READING = (
-    aten._local_scalar_dense,
-    aten.equal,
-    aten.is_nonzero,
-    aten.nonzero,
-    aten.masked_select,
-    aten._unique2,
-)
 INDEXING = (aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_)
 
 
@@ -69,7 +56,6 @@ class FarTensor(torch.Tensor):
         if operation is aten._fused_sdp_choice.default:
             return 0  # plain steps: the fused attention kernels are those of the CPU
         refuse_mixing(operation, args, kwargs)
-        note_reading(operation, kwargs)
         wrapped = {id(x.inside): x for x in tree_leaves((args, kwargs)) if is_far(x)}
         if torch.Tag.inplace_view in operation.tags:  # transpose_ and the like
             change_shape(operation, args, kwargs)
@@ -132,14 +118,6 @@ def refuse_mixing(operation, args, kwargs):
         )
 
 
-def note_reading(operation, kwargs):
-    packet = operation.overloadpacket
-    device = kwargs.get("device")
-    leaves = packet is aten._to_copy and device is not None and device.type == "cpu"
-    if packet in READING or leaves:
-        READS.append(packet.__name__)
-
-
 # Two operations make a tensor from nothing; zeros, arange and the like call them.
 _LIBRARY = torch.library.Library("aten", "IMPL")
 
@@ -161,19 +139,7 @@ def _copy_from(source, target, non_blocking=False):
     return target
 
 
-def _gru_cell(input_gates, hidden_gates, state, input_bias=None, hidden_bias=None):
-    """One step of a GRU in plain operations: PyTorch has it fused for devices only."""
-    gates = input_gates if input_bias is None else input_gates + input_bias
-    asked = hidden_gates if hidden_bias is None else hidden_gates + hidden_bias
-    reset, update, new = gates.chunk(3, dim=-1)
-    reset_by_state, update_by_state, new_by_state = asked.chunk(3, dim=-1)
-    update = (update + update_by_state).sigmoid()
-    new = (new + (reset + reset_by_state).sigmoid() * new_by_state).tanh()
-    return new + update * (state - new), torch.empty_like(gates)
-
-
 _LIBRARY.impl("_copy_from", _copy_from, "PrivateUse1")
-_LIBRARY.impl("_thnn_fused_gru_cell", _gru_cell, "AutogradPrivateUse1")
 
 
 class CalledMps(TorchFunctionMode):

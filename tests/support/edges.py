@@ -7,8 +7,6 @@ question to its author: would such a case part a right answer from a wrong one?
 import torch
 from torch import Tensor
 
-from course_utils.exercises.session import BANKS
-
 SPREAD = 100  # between the smallest and the largest number of an argument
 
 
@@ -81,13 +79,3 @@ def lacks(exercise):
     if fit and not any(fit(*case) for case in cases):
         found.append("exact fit")
     return found
-
-
-def edges_text():
-    """Each exercise that lacks an edge, with what it lacks."""
-    lines = []
-    for number, bank in BANKS.items():
-        for exercise in bank:
-            if not exercise.predicts and (missing := lacks(exercise)):
-                lines.append(f"{number}  {exercise.name:26}  {', '.join(missing)}")
-    return "\n".join(lines) + "\n"

@@ -1,9 +1,8 @@
-"""A small training run to be killed: python kill_run.py FOLDER RESULT OPTIMIZER PAUSE.
+"""A small training run to be killed: python kill_run.py FOLDER OPTIMIZER PAUSE.
 
 It waits PAUSE seconds before each step, so that whoever kills it need not be quick.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -59,5 +58,4 @@ def run(folder, optimizer="adamw", pause=0.0):
 
 
 if __name__ == "__main__":
-    history = run(sys.argv[1], sys.argv[3], float(sys.argv[4]))
-    Path(sys.argv[2]).write_text(json.dumps(history.losses))
+    run(sys.argv[1], sys.argv[2], float(sys.argv[3]))

@@ -7,8 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from course_utils.data.batches import (
@@ -142,22 +140,6 @@ for make, more in (packed_batches, {"length": 2}), (padded_batches, {"max_length
 @pytest.mark.parametrize("make", MAKERS)
 def test_batches_are_int64(make):
     assert {tensor.dtype for tensor in make()(0)} == {torch.int64}
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: packed_batches(TEXTS, BATCH, LENGTH, SPECIAL),
-        lambda: padded_batches(TEXTS, BATCH, SPECIAL),
-        lambda: pair_batches(PAIRS, BATCH, SPECIAL),
-        lambda: labelled_batches(LABELLED, BATCH, SPECIAL),
-        lambda: PackedBatches(torch.tensor(STREAM), BATCH, LENGTH),
-        lambda: RowBatches([3, 4], 1, list),
-    ],
-)
-def test_all_arguments_after_the_first_are_given_by_name(call):
-    with pytest.raises(TypeError):
-        call()
 
 
 # --- packed --------------------------------------------------------------------------
@@ -376,95 +358,7 @@ def test_a_text_that_just_fits_is_taken():
             make(rows, max_length=most, **arguments)
 
 
-# --- wrong arguments (most of them: tests/unit/refusals/data.py) ---------------------
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (
-            lambda special: padded_batches([[0, 5]], **special),
-            r"rows\[0\] holds pad_id",
-        ),
-        (lambda special: padded_batches([[5], []], **special), r"rows\[1\] is empty"),
-        (lambda special: pair_batches([([5], [])], **special), r"pairs\[0\]\[1\] is"),
-        (lambda special: labelled_batches([([5], 1, 0)], **special), "position rows"),
-        (
-            lambda special: labelled_batches([([5], 0, 1), ([5], 1)], **special),
-            r"rows\[1\] must be \(ids, position, label\)",
-        ),
-        (
-            lambda special: padded_batches(TEXTS, **{**special, "batch_size": 24}),
-            "batch_size=24 exceeds the number of rows, 23",
-        ),
-    ],
-)
-def test_nonsense_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call({"batch_size": 1, "special": SPECIAL})
-
-
 def test_padding_with_the_end_token_is_refused():
     special = SimpleNamespace(pad_id=2, bos_id=1, eos_id=2)
     with pytest.raises(ValueError, match="pad_id and eos_id are both 2"):
         padded_batches(TEXTS, batch_size=2, special=special)
-
-
-WRONG_IDS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.floats(),
-    st.text(),
-    st.integers(max_value=-1),
-    st.integers(min_value=2**63),
-    st.lists(st.integers(3, 9)),
-)
-MIXED = st.tuples(st.lists(st.integers(3, 9)), WRONG_IDS, st.lists(st.integers(3, 9)))
-
-
-def plain(function):
-    """The function without the annotations that the test suite executes."""
-    return function.__wrapped__
-
-
-@settings(max_examples=60, deadline=None)
-@given(MIXED.map(lambda parts: [*parts[0], parts[1], *parts[2]]), st.data())
-def test_no_row_with_a_wrong_id_is_accepted(row, data):
-    good = [[5, 6], [7], [8, 9, 10]]
-    place = data.draw(st.integers(0, len(good)))
-    rows = [*good[:place], row, *good[place:]]
-    arguments = {"batch_size": 1, "special": SPECIAL}
-    name = rf"rows\[{place}\]"
-    with pytest.raises((TypeError, ValueError), match=name):
-        plain(packed_batches)(rows, length=2, **arguments)
-    with pytest.raises((TypeError, ValueError), match=name):
-        plain(padded_batches)(rows, **arguments)
-    with pytest.raises((TypeError, ValueError), match=name):
-        plain(labelled_batches)([(ids, 0) for ids in rows], **arguments)
-    with pytest.raises((TypeError, ValueError), match=rf"pairs\[{place}\]\[1\]"):
-        plain(pair_batches)([([5], ids) for ids in rows], **arguments)
-
-
-NO_SIZE = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.floats(),
-    st.text(max_size=3),
-    st.integers(max_value=0),
-    st.lists(st.integers(), max_size=2),
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from(["batch_size", "length", "max_length"]), NO_SIZE)
-def test_no_wrong_size_is_accepted(name, size):
-    arguments = {"batch_size": 1, "special": SPECIAL, name: size}
-    make, rows = padded_batches, TEXTS
-    if name == "length":
-        make = packed_batches
-    elif name == "batch_size":
-        make, rows = pair_batches, PAIRS
-    if name == "max_length" and size is None:
-        return  # no limit
-    with pytest.raises((TypeError, ValueError), match=f"^{name} must be an integer"):
-        plain(make)(rows, **arguments)

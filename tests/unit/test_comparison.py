@@ -199,50 +199,6 @@ def test_a_comparison_is_small(shown, record_budget):
 W = recording(0)
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "kind", "sentence"),
-    [
-        (
-            (W, recording(0, layers=2), WORDS),
-            {},
-            ValueError,
-            "same shapes .* got self ",
-        ),
-        ((W, recording(0, heads=1), WORDS), {}, ValueError, r"\(3, 1, 5, 5\)"),
-        (
-            (W, recording(0, count=4), WORDS),
-            {},
-            ValueError,
-            "4 queries and 4 keys, got",
-        ),
-        (
-            (W, recording(0, count=4), WORDS),
-            {"tokens_after": WORDS[:4]},
-            ValueError,
-            r"same shapes .* got self \(3, 2, 5, 5\) and self \(3, 2, 4, 4\)",
-        ),
-        ((W, None, WORDS), {}, ValueError, "after holds no attention weights"),
-        ((3, W, WORDS), {}, TypeError, "before must be what `record` gave"),
-        ((W, W, WORDS[:2]), {}, ValueError, "tokens and source must fit"),
-        ((W, W, WORDS), {"tokens_after": ["a"]}, ValueError, "tokens_after and source"),
-        ((W, W, WORDS), {"names": ("a", " ")}, ValueError, r"names\[1\] must not be"),
-        (
-            (W, W, WORDS),
-            {"head": (0, 2)},
-            ValueError,
-            r"head must be in \[0, heads=2\)",
-        ),
-        ((W, W, WORDS), {"layer": 3}, ValueError, r"layer must be in \[0, layers=3\)"),
-        ((W, W, WORDS), {"part": "cross"}, ValueError, "part must be one of 'self'"),
-        ((W, W, WORDS), {"title": ""}, ValueError, "title must not be empty"),
-    ],
-)
-def test_nonsense_is_named(given, options, kind, sentence, shown):
-    with pytest.raises(kind, match=sentence):
-        show_comparison(*given, **{"title": "t", **options})
-    assert shown == []
-
-
 def test_both_together_must_fit_a_page(shown):
     half = {f"a.{i}": torch.zeros(1, 8, 128, 128) for i in range(10)}
     total = sum(layer.numel() for layer in half.values())

@@ -34,10 +34,9 @@ calls = {
     "Classifier of texts": (Classifier(classes), (ids,)),
     "Classifier of words": (Classifier(classes), (ids, places)),
 }
-for cell in ("rnn", "gru"):
-    for score in (None, "dot", "general", "additive", "cosine"):
-        model = RecurrentSeq2Seq(9, 9, 8, cell=cell, score=score)
-        calls[f"RecurrentSeq2Seq, {cell}, {score}"] = model, (ids, ids)
+for score in (None, "additive"):
+    model = RecurrentSeq2Seq(9, 9, 8, score=score)
+    calls[f"RecurrentSeq2Seq, {score}"] = model, (ids, ids)
 
 
 def distance(one, other):
@@ -58,46 +57,10 @@ for model in (gpt, llama):
         name = f"{type(model).__name__} with a cache"
         answers[name] = distance(torch.cat(parts, 1), model(ids))
 """
-NAMES = [
-    *(f"{m}{w}" for m in ("DecoderLM", "LlamaLM") for w in ("", " with a mask")),
-    *("DecoderLM with a cache", "LlamaLM with a cache", "Encoder", "EncoderDecoder"),
-    *("Classifier of texts", "Classifier of words"),
-    *(
-        f"RecurrentSeq2Seq, {cell}, {score}"
-        for cell in ("rnn", "gru")
-        for score in (None, "dot", "general", "additive", "cosine")
-    ),
-]
 
 
-@pytest.fixture(scope="module")
-def distances():
-    return answers_of(PROGRAM)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_compiles_into_one_graph_with_the_same_answer(name, distances):
-    assert distances[name] < 1e-5
-
-
-def test_no_model_was_left_out(distances):
-    assert sorted(distances) == sorted(NAMES)
-
-
-def test_reading_ids_while_compiling_would_be_seen():
-    """What the checks did before: look at the ids on the way."""
-    program = """
-import torch
-
-def reading(ids):
-    low, high = ids.aminmax()
-    if low < 0:
-        raise ValueError
-    return ids + 1
-
-try:
-    torch.compile(reading, fullgraph=True, backend="eager")(torch.ones(3))
-except Exception as error:
-    answers["raised"] = type(error).__name__
-"""
-    assert answers_of(program)["raised"] in ("Unsupported", "UserError")
+@pytest.mark.long
+def test_each_model_compiles_into_one_graph_with_the_same_answer():
+    distances = answers_of(PROGRAM)
+    assert len(distances) == 12
+    assert max(distances.values()) < 1e-5, distances

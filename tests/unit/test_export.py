@@ -1,6 +1,5 @@
 """What is exported opens in transformers, and comes back; the rest is refused."""
 
-import inspect
 import json
 import os
 import subprocess
@@ -9,7 +8,6 @@ import sysconfig
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -156,58 +154,23 @@ LLAMA_3 = {
     "original_max_position_embeddings": 8,
 }
 YARN = {"rope_type": "yarn", "factor": 4.0}
-REFUSED = [
-    # B5 and defect 1: a scaled RoPE in the spelling of transformers 4 was accepted
+REFUSED = [  # what our model cannot compute, and weights that do not fit
     ({"rope_scaling": LLAMA_3}, "rope_scaling: rope_type .*'default', got 'llama3'"),
-    ({"rope_scaling": LLAMA_3, "rope_parameters": ...}, "rope_scaling: .* 'llama3'"),
     ({"rope_scaling": {"type": "linear", "factor": 4.0}}, "rope_scaling: .* 'linear'"),
-    ({"rope_scaling": {"rope_type": None}}, "rope_scaling: rope_type .* got None"),
-    ({"rope_scaling": "linear"}, "rope_scaling must be an object .* got 'linear'"),
     ({"rope_parameters": YARN}, "rope_parameters: rope_type .* 'yarn'"),
-    ({"rope_parameters": {"type": "dynamic"}}, "rope_parameters: .* 'dynamic'"),
-    ({"rope_parameters": PLAIN | {"partial_rotary_factor": 0.5}}, "partial_rotary_fac"),
     ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be 1.0, got 0.5"),
-    ({"rope_theta": -5, "rope_parameters": ...}, "rope_theta must be .* > 1, got -5"),
-    ({"rope_parameters": {"rope_theta": "x"}}, "rope_theta must be a number, got 'x'"),
-    # defect 5: another activation function was accepted
     ({"hidden_act": "gelu"}, "hidden_act must be \"silu\", got 'gelu'"),
-    ({"hidden_act": "relu"}, "hidden_act must be \"silu\", got 'relu'"),
-    # defect 9: errors without a name, or of many lines
     ({"head_dim": 8}, "head_dim must be 4, got 8"),
     ({"attention_bias": True}, "attention_bias must be false, got True"),
     ({"mlp_bias": True}, "mlp_bias must be false, got True"),
     ({"quantization_config": {"bits": 4}}, "quantization_config must be null"),
     ({"model_type": "mistral"}, "model_type must be 'llama', got 'mistral'"),
-    ({"model_type": ...}, "model_type must be 'llama', got None"),
-    ({"vocab_size": ...}, "vocab_size is missing"),
     ({"hidden_size": ...}, "hidden_size is missing"),
-    ({"intermediate_size": ...}, "intermediate_size is missing"),
-    ({"num_hidden_layers": ...}, "num_hidden_layers is missing"),
-    ({"num_attention_heads": ...}, "num_attention_heads is missing"),
-    ({"max_position_embeddings": None}, "max_position_embeddings must be .* got None"),
-    ({"max_position_embeddings": 10**12}, "max_position_embeddings must be in .* got"),
-    ({"hidden_size": "24"}, "hidden_size must be an integer, got '24'"),
-    ({"hidden_size": 0}, "hidden_size must be an integer >= 1, got 0"),
-    ({"hidden_size": 25}, "hidden_size=25 is not divisible by num_attention_heads=6"),
-    ({"hidden_size": 18, "head_dim": 3}, "hidden_size / num_attention_heads .* got 3"),
-    ({"num_key_value_heads": 4}, "num_attention_heads=6 .* num_key_value_heads=4"),
-    ({"num_key_value_heads": 0}, "num_key_value_heads must be .* got 0"),
-    ({"rms_norm_eps": 0}, "rms_norm_eps must be a finite number > 0, got 0"),
-    ({"tie_word_embeddings": "no"}, "tie_word_embeddings must be a bool, got 'no'"),
-    ({"max_position_embeddings": 2.5}, "max_position_embeddings .* got 2.5"),
-    # weights that do not fit: the first one is named
     ({"num_hidden_layers": 4}, "'model.layers.3.input_layernorm.weight' is missing"),
-    ({"num_hidden_layers": 10**9}, "'model.layers.3.input_layernorm.weight' is miss"),
     ({"num_hidden_layers": 2}, "'model.layers.2.input_layernorm.weight' and 8 more"),
     ({"tie_word_embeddings": False}, "'lm_head.weight' is missing"),
-    (
-        {"vocab_size": 32},
-        "'model.embed_tokens.weight' .* \\(32, 24\\), got \\(31, 24\\)",
-    ),
-    ({"vocab_size": 10**12}, "'model.embed_tokens.weight' must have shape"),
-    ({"intermediate_size": 41}, "mlp.gate_proj.weight' .* \\(41, 24\\), got \\(40, 24"),
+    ({"vocab_size": 32}, "'model.embed_tokens.weight' .* got \\(31, 24\\)"),
     ({"num_key_value_heads": 3}, "self_attn.k_proj.weight' .* \\(12, 24\\), got"),
-    ({"hidden_size": 48, "head_dim": 8}, "embed_tokens.weight' .* got \\(31, 24\\)"),
 ]
 
 
@@ -424,26 +387,16 @@ def test_an_export_that_is_refused_writes_nothing(tmp_path):
     broken = make_model()
     broken.norm.weight.data[3] = float("nan")
     above = tmp_path / "above"
-    plain = inspect.unwrap(export_llama)
-    for call, error, sentence in (
-        (lambda f: plain(torch.nn.Linear(2, 2), f), TypeError, "model must be a Llama"),
-        (lambda f: plain(make_model(), f, "words"), TypeError, "tokenizer must be a T"),
+    for call, sentence in (
+        (lambda f: export_llama(make_model(), f, tokenizer), "vocab_size=31, got 11"),
+        (lambda f: export_llama(broken, f), "finite weights, 'norm.weight' has"),
         (
-            lambda f: plain(make_model(), f, tokenizer),
-            ValueError,
-            "tokenizer .* vocab_size=31, got 11",
+            lambda f: export_llama(fitting, f, tokenizer, begin_id=11),
+            "begin_id must be",
         ),
-        (lambda f: plain(broken, f), ValueError, "finite weights, 'norm.weight' has"),
-        (
-            lambda f: plain(fitting, f, tokenizer, begin_id=11),
-            ValueError,
-            "begin_id must be in .*vocab_size=11.*, got 11",
-        ),
-        (lambda f: plain(fitting, f, begin_id=1), ValueError, "needs a tokenizer"),
-        (lambda f: plain(fitting, f, trained_on=""), ValueError, "trained_on must not"),
-        (lambda f: plain(fitting, f, trained_on=5), TypeError, "trained_on must be a"),
+        (lambda f: export_llama(fitting, f, begin_id=1), "needs a tokenizer"),
     ):
-        with pytest.raises(error, match=sentence):
+        with pytest.raises(ValueError, match=sentence):
             call(above / "folder")
         assert not list(tmp_path.iterdir())
     (tmp_path / "file").write_text("a file")
@@ -579,47 +532,6 @@ def test_export_and_import_are_quiet_and_draw_no_random_numbers(tmp_path, capfd)
     assert torch.equal(torch.get_rng_state(), before)
     assert model.training
     assert capfd.readouterr() == ("", "")
-
-
-def test_numpy_sizes_are_written_as_numbers():
-    """A config takes them where types are not checked, as they are in the tests."""
-    config = make_model().config
-    object.__setattr__(config, "num_layers", np.int64(2))
-    object.__setattr__(config, "norm_eps", np.float32(0.5))
-    settings = llama_folder.settings_of(config)
-    assert type(settings["num_hidden_layers"]) is int
-    assert type(settings["rms_norm_eps"]) is float
-
-
-def test_everyone_may_read_the_weights_who_may_read_the_settings(tmp_path):
-    export_llama(make_model(), tmp_path / "folder")
-    modes = {path.stat().st_mode for path in (tmp_path / "folder").iterdir()}
-    assert len(modes) == 1
-
-
-def test_the_card_says_what_the_model_is_and_what_the_caller_says(tmp_path):
-    tokenizer = train_words(["the cat sat because it was tired"])
-    model = make_model(vocab_size=tokenizer.vocab_size, num_kv_heads=2).bfloat16()
-    folder = tmp_path / "teller"
-    export_llama(model, folder, tokenizer, trained_on="One sentence about a cat.")
-    card = (folder / "README.md").read_text()
-    head, _, body = card.removeprefix("---\n").partition("---\n")
-    assert "library_name: transformers\n" in head
-    parameters = sum(weight.numel() for weight in model.parameters())
-    for words in (
-        "# teller",
-        "stored in bfloat16",
-        f"| parameters | {parameters:,} |",
-        "| key-value heads | 2 |",
-        "| tokens in the vocabulary | 11 |",
-        "## Training data\n\nOne sentence about a cat.\n",
-        'model="teller"',
-    ):
-        assert words in body, words
-    export_llama(model, folder)
-    card = (folder / "README.md").read_text()
-    assert "training data were not named" in card
-    assert "holds no tokenizer" in card and "cat" not in card
 
 
 def test_rounded_weights_keep_exact_positions(tmp_path):

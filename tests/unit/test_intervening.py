@@ -459,57 +459,6 @@ def test_a_name_that_is_not_in_the_model_is_refused_at_once(model, name, similar
     assert repr(name) in error.value.args[0] and similar in error.value.args[0]
 
 
-BAD = {
-    "None": (lambda value: None, TypeError, "a torch.Tensor, got None"),
-    "a shape": (lambda value: value[:1], ValueError, r"\(2, 7, 24\), got \(1, 7, 24\)"),
-    "a type": (lambda value: value.float(), TypeError, "float64, got torch.float32"),
-    "a device": (lambda value: value.to("meta"), ValueError, "on cpu, got on meta"),
-    "heads": (zero_ablation(heads=0), ValueError, r"heads need .* got shape \(2, 7, 2"),
-    "a position": (zero_ablation(positions=7), ValueError, r"in \[-7, 7\), got 7"),
-    "another length": (
-        activation_patch(torch.zeros(2, 6, WIDTH, dtype=torch.float64)),
-        ValueError,
-        r"shape \(2, 7, 24\) as the value, got \(2, 6, 24\)",
-    ),
-    "three texts": (
-        activation_patch(torch.zeros(3, 7, WIDTH, dtype=torch.float64)),
-        ValueError,
-        r"shape \(2, 7, 24\) as the value, got \(3, 7, 24\)",
-    ),
-    "another precision": (
-        activation_patch(torch.zeros(2, 7, WIDTH)),
-        ValueError,
-        "dtype must be equal",
-    ),
-    "a mean of contexts": (
-        mean_ablation(torch.zeros(2, HEADS, 7, HEAD_DIM, dtype=torch.float64)),
-        ValueError,
-        "number of axes must be equal, got 4 and 3",
-    ),
-    "a narrow mean": (
-        mean_ablation(torch.zeros(2, 7, 5, dtype=torch.float64)),
-        ValueError,
-        r"broadcast to \(2, 7, 24\), its mean is \(1, 1, 5\)",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", BAD)
-def test_what_a_change_may_not_do(model, kind):
-    change, error, message = BAD[kind]
-    with pytest.raises(error, match=message), intervene(model, {"blocks.1": change}):
-        model(some_ids())
-    assert hooks_of(model) == []
-
-
-@pytest.mark.parametrize("head", [HEADS, -1])
-def test_a_head_that_is_not_there(model, head):
-    changes = {CONTEXT: zero_ablation(heads=[0, head])}
-    message = rf"heads must be in \[0, {HEADS}\), got {head}"
-    with pytest.raises(ValueError, match=message), intervene(model, changes):
-        model(some_ids())
-
-
 def test_positions_need_an_axis_of_their_own():
     layer = nn.Linear(3, 3)
     with (

@@ -29,20 +29,6 @@ def test_a_uniform_guess_over_bytes_costs_eight_bits():
     assert bits_per_byte(math.log(256), 11, 11) == pytest.approx(8)
 
 
-@pytest.mark.parametrize("loss", [-0.1, math.nan, math.inf])
-def test_a_loss_that_is_none_is_refused(loss):
-    with pytest.raises(ValueError, match="nats_per_token"):
-        bits_per_byte(loss, 1, 1)
-
-
-@pytest.mark.parametrize("counts", [(0, 5), (5, 0), (5, -1)])
-def test_counts_below_one_are_refused(counts):
-    with pytest.raises(
-        ValueError, match=r"num_(tokens|bytes) must be an integer >= 1, got"
-    ):
-        bits_per_byte(1.0, *counts)
-
-
 def test_bleu_of_any_reference_is_100_and_of_noise_near_0():
     assert bleu([accepted[-1] for accepted in REFERENCES], REFERENCES) == pytest.approx(
         100
@@ -68,21 +54,6 @@ def test_exact_match_counts_equal_sentences():
     assert exact_match(["a cat sat on the mat.", "no"], REFERENCES) == 0.0
 
 
-@pytest.mark.parametrize("metric", [bleu, exact_match])
-@pytest.mark.parametrize(
-    "hypotheses, references, error",
-    [
-        ([], [], ValueError),
-        (["a"], [["a"], ["b"]], ValueError),
-        (["a"], [[]], ValueError),
-        (["a"], ["a"], TypeError),
-    ],
-)
-def test_unusable_references_are_refused(metric, hypotheses, references, error):
-    with pytest.raises(error, match="references"):
-        metric(hypotheses, references)
-
-
 def test_alignment_error_rate_follows_och_and_ney():
     sure = [{(0, 0), (1, 1)}, {(0, 0)}]
     possible = [{(0, 0), (1, 1), (2, 1)}, {(0, 0)}]
@@ -99,32 +70,9 @@ def test_alignment_error_rate_of_the_truth_and_of_its_opposite():
     assert alignment_error_rate([set()], sure) == 1
 
 
-@pytest.mark.parametrize(
-    "predicted, sure, possible, message",
-    [
-        ([set()], [{(0, 0)}, {(0, 0)}], None, "predicted and sure .* got 1 and 2"),
-        ([{(0, 0)}], [set()], None, "sure must hold at least one link"),
-        ([{(0, 0)}], [{(0, 0), (3, 1)}], [{(0, 0)}], r"possible\[0\] .* \(3, 1\)"),
-        ([{(0, -1)}], [{(0, 0)}], None, r"predicted\[0\]: positions .* \(0, -1\)"),
-        ([{(0, 0)}], [{(0, 0)}], [{(-2, 0), (0, 0)}], r"possible\[0\]: .* \(-2, 0\)"),
-    ],
-)
-def test_unusable_links_are_refused(predicted, sure, possible, message):
-    with pytest.raises(ValueError, match=message):
-        alignment_error_rate(predicted, sure, possible)
-
-
 def test_strongest_links_are_source_then_target():
     weights = torch.tensor([[0.1, 0.2, 0.7], [0.6, 0.4, 0.0]])
     assert strongest_links(weights) == {(2, 0), (0, 1)}
-
-
-@pytest.mark.parametrize(
-    "weights", [torch.zeros(0, 3), torch.full((2, 3), math.nan)], ids=["empty", "nan"]
-)
-def test_weights_without_a_strongest_are_refused(weights):
-    with pytest.raises(ValueError, match="weights"):
-        strongest_links(weights)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])

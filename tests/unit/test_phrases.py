@@ -457,26 +457,3 @@ def test_features_say_what_the_text_shows(train):
 
 
 # ---- nonsense
-
-
-@pytest.mark.parametrize(
-    "arguments, error, says",
-    [
-        (dict(index=-1), ValueError, "index must be an integer >= 0, got -1"),
-        (dict(index=0, seed=-1), ValueError, "seed must be an integer >= 0, got -1"),
-        (
-            dict(index=0, split="dev"),
-            ValueError,
-            "split must be one of 'train', 'test'",
-        ),
-    ],
-)
-def test_nonsense_is_named(arguments, error, says):
-    with pytest.raises(error, match=re.escape(says)):
-        pair(**arguments)
-
-
-@pytest.mark.parametrize("arguments", [dict(index=1.5), dict(index=0, seed="a")])
-def test_wrong_types_are_refused(arguments):
-    with pytest.raises(Exception, match=r"index|seed"):
-        pair(**arguments)

@@ -290,40 +290,6 @@ def test_roles_are_distinct_colors():
     assert len(set(plots.ROLES.values())) == len(plots.ROLES)
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
-    [
-        (lambda: plots.heatmap(WEIGHTS[0], alt=" "), "alt must not be empty"),
-        (
-            lambda: plots.heatmap(WEIGHTS, alt=ALT),
-            r"values must hold numbers along 2 axes, got shape \(7, 3, 5\)",
-        ),
-        (lambda: plots.heatmap(-WEIGHTS[0], alt=ALT), "unless signed=True"),
-        (lambda: plots.heatmap([[]], alt=ALT), "must hold numbers"),
-        (
-            lambda: plots.attention_map(WEIGHTS[0], COLUMNS, ROWS, alt=ALT),
-            "queries must hold one label for each of 3 cells, got 5",
-        ),
-        (
-            lambda: plots.attention_map(WEIGHTS, ROWS, COLUMNS, ["one"], alt=ALT),
-            "title must hold one title per head, 7 for these weights, got 1",
-        ),
-        (
-            lambda: plots.equation([("Q", WEIGHTS[0], "quary")], alt=ALT),
-            "role must be one of",
-        ),
-        (
-            lambda: plots.curves({"a": WEIGHTS[0]}, AXES, alt=ALT),
-            r"series\['a'\]: y must hold numbers along 1 axis, got shape \(3, 5\)",
-        ),
-    ],
-)
-def test_nonsense_is_refused_in_one_sentence(draw, message, shown):
-    with pytest.raises(ValueError, match=message):
-        draw()
-    assert not shown
-
-
 def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

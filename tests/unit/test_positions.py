@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from course_utils.config import DecoderConfig, StackConfig
+from course_utils.models import DecoderLM
 from course_utils.positions import (
     LearnedPositions,
     SinusoidalPositions,
@@ -71,3 +73,13 @@ def test_start_continues_the_sequence_and_the_end_raises(module):
     torch.testing.assert_close(layer(x)[:, 4:], layer(x[:, 4:], start=4))
     with pytest.raises(ValueError, match="ends at position 10, but max_length=10"):
         layer(x[:, :3], start=8)
+
+
+def test_fresh_learned_positions_are_small():
+    """GPT-2's start: a spread of 0.02, alone and in a model."""
+    torch.manual_seed(0)
+    stack = StackConfig(d_model=64, num_heads=2, positions="learned", max_length=128)
+    model = DecoderLM(DecoderConfig(vocab_size=99, stack=stack))
+    for table in (LearnedPositions(64, 128).table, model.positions.table):
+        assert table.std().item() == pytest.approx(0.02, rel=0.05)
+        assert abs(table.mean().item()) < 0.001

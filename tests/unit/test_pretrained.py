@@ -11,13 +11,17 @@ from safetensors.torch import load_file, save_file
 
 from course_utils import pretrained
 from course_utils.config import LlamaConfig
-from course_utils.data.batches import padded_batches
+from course_utils.data.batches import labelled_batches, padded_batches, pair_batches
 from course_utils.data.hub import load_texts
+from course_utils.data.worlds.phrases import pair
+from course_utils.data.worlds.senses import usage
+from course_utils.data.worlds.stories import story
 from course_utils.decoding import CachedStep, sample
 from course_utils.looking.metrics import bits_per_byte
 from course_utils.models import LlamaLM
 from course_utils.text.tokenizer import train_words
 from course_utils.training.evaluation import mean_loss
+from course_utils.training.losses import class_loss, translation_loss
 
 ROOT = Path(__file__).parents[2]
 REAL_STORIES = ROOT.parent / "shared/data/tinystories/train.txt"
@@ -38,6 +42,46 @@ def test_a_shipped_model_fits_its_tokenizer(name):
     assert all(weight.dtype == torch.float32 for weight in model.parameters())
     rows = [v for k, v in vars(model.config).items() if k.endswith("vocab_size")]
     assert set(rows) == {tokenizer.vocab_size}
+
+
+def loss_on_its_world(name, model, tokenizer):
+    """In float64, over a few examples of the world that it learned, or should know."""
+    if name == "senses":
+        used = [usage(index, "test") for index in range(32)]
+        rows = [(tokenizer.encode(one.text), one.position, one.label) for one in used]
+        batches = labelled_batches(rows, batch_size=32, special=tokenizer)
+        return mean_loss(model.double(), batches, 1, class_loss)
+    if name == "translator":
+        both = [pair(index, "test") for index in range(16)]
+        rows = [(tokenizer.encode(p.source), tokenizer.encode(p.target)) for p in both]
+        batches = pair_batches(rows, batch_size=16, special=tokenizer)
+        return mean_loss(model.double(), batches, 1, translation_loss)
+    rows = [tokenizer.encode(story(index, seed=1).text)[:100] for index in range(8)]
+    return mean_loss(
+        model.double(), padded_batches(rows, batch_size=8, special=tokenizer), 1
+    )
+
+
+LOSSES = {
+    "tinystories": 3.448086309441583,
+    "stories": 0.6876742336061246,
+    "translator": 0.1766786455430352,
+    "senses": 0.00032645349766005774,
+}
+
+
+@pytest.mark.parametrize("name", pretrained.RECIPES)
+def test_the_weights_are_those_that_were_measured(name):
+    """A weight changed by 1 % shows, but for biases of keys, which change nothing."""
+    model, tokenizer = pretrained.load(name)
+    assert loss_on_its_world(name, model, tokenizer) == pytest.approx(
+        LOSSES[name], 1e-8
+    )
+    with torch.no_grad():
+        next(w for n, w in model.named_parameters() if "to_queries" in n).mul_(1.01)
+    assert loss_on_its_world(name, model, tokenizer) != pytest.approx(
+        LOSSES[name], 1e-8
+    )
 
 
 @pytest.mark.parametrize(

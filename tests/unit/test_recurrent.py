@@ -1,7 +1,5 @@
 """The recurrent encoder-decoder: a loop written by hand agrees; padding is nothing."""
 
-import inspect
-
 import pytest
 import torch
 from torch import nn
@@ -23,11 +21,6 @@ from course_utils.recurrent import (
 
 BATCH, SOURCE, TARGET, WIDTH, READS, WRITES = 2, 5, 4, 6, 13, 11
 choices = pytest.mark.parametrize("score", [None, *SCORES])
-
-
-@pytest.fixture(autouse=True)
-def same_numbers():
-    torch.manual_seed(0)
 
 
 def model(score="general", cell="gru"):
@@ -166,25 +159,6 @@ def test_attention_alone_takes_any_length_and_no_mask():
 
 
 @pytest.mark.parametrize(
-    "make, words",
-    [
-        (
-            lambda: RecurrentSeq2Seq(9, 7, score="scaled"),
-            "score 'dot' 'general' 'scaled'",
-        ),
-        (lambda: RecurrentSeq2Seq(9, 7, cell="lstm"), "cell 'rnn' 'gru' 'lstm'"),
-        (lambda: RecurrentSeq2Seq(9, 7, 0), "d_model >= 1 got 0"),
-        (lambda: RecurrentSeq2Seq(9, 7, pad_id=8), "pad_id target_vocab_size=7 got 8"),
-        (lambda: ScoredAttend(8, "cosines"), "score 'cosine' 'cosines'"),
-    ],
-)
-def test_nonsense_is_refused_on_construction(make, words):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert all(word in str(error.value) for word in words.split())
-
-
-@pytest.mark.parametrize(
     "source, words",
     [
         ([[0, 3, 4]], "source begin token row 0"),
@@ -197,12 +171,3 @@ def test_a_source_that_cannot_be_read_is_refused(source, words):
     with pytest.raises(ValueError) as error:
         model().encode(torch.tensor(source))
     assert all(word in str(error.value) for word in words.split())
-
-
-def test_rows_and_targets_are_checked():
-    source, target = pair()
-    plain = inspect.unwrap(RecurrentSeq2Seq.forward)  # without executed annotations
-    with pytest.raises(ValueError, match="batch size must be equal, got 2 and 1"):
-        plain(model(), source, target[:1])
-    with pytest.raises(ValueError, match="target must be in"):
-        model()(source, target + WRITES)

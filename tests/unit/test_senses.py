@@ -159,21 +159,6 @@ def test_test_contexts_are_unseen_but_their_words_are_known(worlds):
     assert {token.lower() for u in worlds["test"] for token in u.tokens} <= known
 
 
-@pytest.mark.parametrize(
-    "arguments, error, message",
-    [
-        ((-1,), ValueError, "index must .* got -1"),
-        ((1.0,), TypeError, r"index .* 1\.0"),
-        ((0, "validation"), ValueError, "'train', 'test'; got 'validation'"),
-        ((0, "train", -1), ValueError, "seed must .* got -1"),
-        ((0, "train", None), TypeError, "seed .* None"),
-    ],
-)
-def test_wrong_requests_are_named(arguments, error, message):
-    with pytest.raises(error, match=message):
-        getattr(usage, "__wrapped__", usage)(*arguments)
-
-
 def test_the_shipped_model_knows_unseen_contexts(worlds):
     model, tokenizer = pretrained.load("senses")
     rows = [
@@ -269,6 +254,14 @@ def test_the_mean_is_over_the_words(classifier):
     hidden = classifier.encoder(IDS[:1])
     expected = classifier.head(hidden.mean(dim=1))
     torch.testing.assert_close(classifier(IDS[:1]), expected)
+
+
+def test_the_mean_over_one_word_is_the_word(classifier):
+    word = torch.tensor([[7]])
+    expected = classifier.head(classifier.encoder(word)[:, 0])
+    torch.testing.assert_close(classifier(word), expected)
+    padded = torch.tensor([[7, 0, 0]])
+    torch.testing.assert_close(classifier(padded), expected)
 
 
 def test_a_mask_is_obeyed(classifier):

@@ -115,25 +115,6 @@ def test_a_longer_story_grows_the_page_but_not_the_map():
     assert {b - a for a, b in pairwise(sizes)} == {250}
 
 
-@pytest.mark.parametrize(
-    ("words", "weights", "chosen", "sentence"),
-    [
-        ([], torch.zeros(0, 0), 0, "at least one"),
-        (["a", "b"], torch.zeros(2, 3), 0, r"2 of each.*\(2, 3\)"),
-        (["a", "b"], torch.zeros(2), 0, r"got the shape \(2,\)"),
-        (["a", "b"], torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), 0, "not negative"),
-        (["a"], torch.tensor([[float("nan")]]), 0, "finite"),
-        (["a", "b"], torch.full((2, 2), 0.5), 0, "looked ahead"),
-        (["a", "b"], torch.eye(2), 2, r"chosen must be in \[0, words=2\), got 2"),
-        (["a", "b"], torch.eye(2), -1, r"chosen must be in \[0, words=2\), got -1"),
-    ],
-)
-def test_nonsense_gets_one_sentence(words, weights, chosen, sentence):
-    with pytest.raises(ValueError, match=sentence) as caught:
-        story_panel("t", words, weights, chosen)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_weights_may_have_any_type(dtype):
     weights = torch.tensor([[1.0, 0.0], [0.25, 0.75]])

@@ -1,0 +1,146 @@
+"""Links lead where their words say: to a notebook, a section, a page, a term."""
+
+import functools
+import json
+import re
+
+import pytest
+
+from tests.support.findings import expect_none
+from tests.support.notebook_rules import ROOT, joined, link_problems
+
+FOLDER = ROOT / "notebooks"
+PATHS = {path.name: path for path in sorted(FOLDER.glob("[0-9]*.ipynb"))}
+PAGES = {
+    path: path.read_text("utf-8")
+    for path in [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *FOLDER.glob("book/*.md"),
+    ]
+}
+GLOSSARY = FOLDER / "book" / "glossary.md"
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+HEADING = re.compile(r"(#{1,4}) +(.+)")
+
+
+@functools.cache
+def prose(name):
+    """The text cells of a notebook, without fenced code."""
+    cells = json.loads(PATHS[name].read_text("utf-8"))["cells"]
+    texts = [joined(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    return "\n".join(without_fences(text) for text in texts)
+
+
+def without_fences(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
+@functools.cache
+def sections(text):
+    """Anchor -> its titles, the outermost first, and its text, as MyST makes them."""
+    found = {}
+    above = []
+    for line in text.splitlines():
+        heading = HEADING.match(line)
+        if heading:
+            level = len(heading[1])
+            title = re.sub(r"\$[^$]*\$|[*`]", "", heading[2].strip())
+            anchor = re.sub(r"[^\w\- ]", "", title.lower().replace(" ", "-"))
+            while anchor in found:
+                anchor += "-1"
+            above = [one for one in above if one[0] < level] + [(level, anchor, title)]
+            found[anchor] = ([one[2] for one in above], [])
+        for _, anchor, _ in above:
+            found[anchor][1].append(line)
+    return {
+        anchor: (titles, "\n".join(text)) for anchor, (titles, text) in found.items()
+    }
+
+
+def text_of(path):
+    """What a link into this file can reach."""
+    if path.name in PATHS:
+        return prose(path.name)
+    return without_fences(path.read_text("utf-8"))
+
+
+def complaints(text, folder):
+    """What is wrong with the links of a text that lies in a folder."""
+    for words, link in LINK.findall(without_fences(text)):
+        words = " ".join(words.split())
+        if re.match(r"https?:|mailto:|#", link):
+            continue
+        target, _, anchor = link.partition("#")
+        path = (folder / target).resolve()
+        if not path.exists():
+            yield f"[{words}]({link}) leads nowhere"
+        elif path.suffix == ".ipynb" and not re.search(rf"\b{path.name[:2]}\b", words):
+            yield f"[{words}]({link}) does not name its notebook"
+        elif path.suffix == ".md" and path.parent.name == "book":
+            stem = path.stem.rstrip("s")
+            if stem not in words.lower() and folder != ROOT:
+                yield f"[{words}]({link}) does not name its page"
+        elif anchor:
+            yield from section_complaints(words, link, sections(text_of(path)), anchor)
+    yield from link_problems(text)
+
+
+def section_complaints(words, link, there, anchor):
+    """A section that is missing, or whose number or title is not that of the words."""
+    if anchor not in there:
+        yield f"[{words}]({link}) leads to no section"
+        return
+    titles, _ = there[anchor]
+    number = re.search(r"\bsection (\d+)", words)
+    if number and not any(title.startswith(f"{number[1]} ") for title in titles):
+        yield f"[{words}]({link}) leads to another section"
+    title = re.match(r"\d\d(?:,| ·) (?!section)(.*)", words)
+    if title and not any(plain(title[1]) in plain(one) for one in titles):
+        yield f"[{words}]({link}) leads to another title: {titles}"
+
+
+def plain(text):
+    return " ".join(re.sub(r"\$[^$]*\$|[*_`]", "", text).casefold().split())
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_links_of_a_notebook(name):
+    expect_none(complaints(prose(name), FOLDER))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_of_a_page(path):
+    expect_none(complaints(PAGES[path], path.parent))
+
+
+def test_terms_occur_where_the_glossary_sends_you():
+    for term, line in re.findall(r"^\*\*([^*]+)\*\*(.*)$", PAGES[GLOSSARY], re.M):
+        links = [link for _, link in LINK.findall(line)]
+        assert links, term
+        for link in links:
+            name, _, anchor = link.removeprefix("../").partition("#")
+            there = sections(prose(name))
+            assert plain(term) in plain(there[anchor][1]), (term, link)
+
+
+def test_the_map_of_the_first_page_leads_everywhere():
+    table = re.findall(r"^\| .*$", prose("00_start_here.ipynb"), re.M)
+    linked = {link for line in table for _, link in LINK.findall(line)}
+    assert linked == set(PATHS) - {"00_start_here.ipynb"}
+
+
+BROKEN = {
+    "[03](04_positions.ipynb)": "does not name its notebook",
+    "[04, section 3](04_positions.ipynb#4--a-step-is-a-rotation)": "another section",
+    "[04, Clocks](04_positions.ipynb#4--a-step-is-a-rotation)": "another title",
+    "[04](04_positions.ipynb#3--cloks)": "no section",
+    "[04](04_positons.ipynb)": "nowhere",
+    "[glossary](book/paper.md)": "does not name its page",
+}
+
+
+@pytest.mark.parametrize("link", BROKEN)
+def test_a_broken_link_is_noticed(link):
+    assert BROKEN[link] in " ".join(complaints(f"see {link}", FOLDER))
+    assert not list(complaints("[04, section 3](04_positions.ipynb#3--clocks)", FOLDER))
