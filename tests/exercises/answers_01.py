@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from course_utils.attention import attend, attention_scores, attention_weights
+from course_utils.attention import attend
 
 
 def scores_by_loops(queries, keys):
@@ -37,20 +37,6 @@ def weights_by_loops(scores):
     return result
 
 
-def weights_by_powers(scores):
-    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp()
-    return powers / powers.sum(dim=-1, keepdim=True)
-
-
-def context_by_loops(weights, values):
-    if weights.ndim == 3:
-        pairs = zip(weights, values, strict=True)
-        return torch.stack([context_by_loops(w, v) for w, v in pairs])
-    return torch.stack(
-        [sum(w * v for w, v in zip(row, values, strict=True)) for row in weights]
-    )
-
-
 def gradient_by_loops(weights, gradients):
     result = torch.zeros_like(weights)
     flat = [part.reshape(-1, part.shape[-1]) for part in (weights, gradients, result)]
@@ -60,12 +46,6 @@ def gradient_by_loops(weights, gradients):
                 slope = w[k] * (1 - w[k]) if j == k else -w[k] * w[j]
                 out[j] += g[k] * slope
     return result
-
-
-def gradient_by_a_table(weights, gradients):
-    """The Jacobian of each row: its diagonal minus the products of all pairs."""
-    table = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
-    return (table @ gradients[..., None]).squeeze(-1)
 
 
 def gradient_by_autograd(weights, gradients):
@@ -84,23 +64,6 @@ def cosine_by_lengths(queries, keys, values, temperature):
 def cosine_by_pairs(queries, keys, values, temperature):
     cosines = F.cosine_similarity(queries[:, None], keys[None], dim=-1)
     return torch.einsum("qk,ke->qe", (cosines / temperature).softmax(1), values)
-
-
-def cosine_by_library(queries, keys, values, temperature):
-    queries, keys = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)
-    return attend(queries, keys, values, scale=1 / temperature)
-
-
-def look_up_by_matrices(color, animals, colors):
-    hot = torch.eye(8)
-    weights = (1000 * hot[color] @ hot[colors].T).softmax(dim=-1)
-    return weights @ hot[animals]
-
-
-def look_up_by_the_kernel(color, animals, colors):
-    hot = torch.eye(8)
-    query = 500 * hot[torch.tensor([color])]
-    return F.scaled_dot_product_attention(query, hot[colors], hot[animals]).squeeze(0)
 
 
 def look_up_with_twenty(color, animals, colors):
@@ -130,31 +93,21 @@ RIGHT_ANSWERS = {
     "attention.scores": [
         scores_any,
         lambda q, k: q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)),
-        lambda q, k: torch.einsum("...qd,...kd->...qk", q * q.shape[-1] ** -0.5, k),
-        attention_scores,
     ],
     "attention.weights": [
         weights_by_loops,
-        weights_by_powers,
-        lambda s: (s - s.logsumexp(-1, keepdim=True)).exp(),
         lambda s: F.softmax(s, dim=s.ndim - 1),
-        attention_weights,
     ],
     "attention.context": [
-        context_by_loops,
         torch.matmul,
-        lambda w, v: torch.einsum("...qk,...ke->...qe", w, v),
         lambda w, v: (w[..., None] * v[..., None, :, :]).sum(dim=-2),
     ],
     "attention.gradient": [
         gradient_by_loops,
-        gradient_by_a_table,
         gradient_by_autograd,
     ],
-    "attention.cosine": [cosine_by_lengths, cosine_by_pairs, cosine_by_library],
+    "attention.cosine": [cosine_by_lengths, cosine_by_pairs],
     "attention.look_up": [
-        look_up_by_matrices,
-        look_up_by_the_kernel,
         look_up_by_hand,
         look_up_with_twenty,
     ],
@@ -183,6 +136,5 @@ DOUBLE_MISTAKES = {
     "attention.look_up": [
         warm_and_exchanged,
         look_up_with_ten,
-        lambda color, a, c: torch.eye(len(c))[int((a == color).int().argmax())],
     ],
 }

@@ -11,10 +11,6 @@ def split_by_reshape(x, num_heads):
     return x.reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
 
 
-def split_by_chunks(x, num_heads):
-    return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
-
-
 def split_by_loops(x, num_heads):
     size = x.shape[-1] // num_heads
     heads = [x[:, :, h * size : (h + 1) * size] for h in range(num_heads)]
@@ -74,20 +70,15 @@ def layer_by_einops(x, w_q, w_k, w_v, w_o, num_heads):
 
 RIGHT_ANSWERS = {
     "heads.split": [
-        split_by_reshape,
-        split_by_chunks,
         split_by_loops,
-        lambda x, num_heads: rearrange(x, "b t (h d) -> b h t d", h=num_heads),
         lambda x, h: x.unflatten(-1, (h, -1)).permute(0, 2, 1, 3).contiguous(),
     ],
     "heads.merge": [
-        merge_by_reshape,
         merge_by_cat,
-        lambda c: rearrange(c, "b h q d -> b q (h d)"),
         lambda c: c.permute(0, 2, 1, 3).flatten(2),
     ],
-    "heads.count": [count_by_formula, count_by_layers, count_as_tensor],
-    "heads.layer": [layer_by_reshape, layer_as_a_sum_of_heads, layer_by_einops],
+    "heads.count": [count_by_layers, count_as_tensor],
+    "heads.layer": [layer_as_a_sum_of_heads, layer_by_einops],
 }
 
 DOUBLE_MISTAKES = {
@@ -106,6 +97,5 @@ DOUBLE_MISTAKES = {
     "heads.layer": [
         lambda x, q, k, v, o, h: layer_by_reshape(x, q, k, v, o, 1) / 2,
         lambda x, q, k, v, o, h: layer_by_reshape(x, k, q, v, o, 1),
-        lambda x, q, k, v, o, h: (x @ q @ k.T @ x.mT).softmax(-2) @ x @ v @ o,
     ],
 }

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from course_utils.attention import attend
-from course_utils.masks import causal_mask, combine_masks, padding_mask
+from course_utils.masks import causal_mask
 
 
 def causal_by_loops(length):
@@ -23,17 +23,6 @@ def causal_by_places(length):
 def padding_by_loops(ids, pad_id):
     rows = [[int(token) != pad_id for token in row] for row in ids]
     return torch.tensor(rows).view(len(ids), 1, 1, -1)
-
-
-def weights_in_two_steps(scores, mask):
-    lowest = torch.finfo(scores.dtype).min
-    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
-    return weights * mask
-
-
-def weights_without_nan(scores, mask):
-    weights = torch.where(mask, scores, -torch.inf).softmax(dim=-1)
-    return torch.nan_to_num(weights, 0.0)
 
 
 def weights_by_powers(scores, mask):
@@ -59,28 +48,11 @@ def window_by_loops(length, width):
     )
 
 
-def window_by_difference(length, width):
-    past = torch.ones(length, length, dtype=torch.bool).tril()
-    return past ^ past.tril(-width)
-
-
-def convert_by_hidden(theirs):
-    hidden = theirs if theirs.dtype == torch.bool else theirs == -torch.inf
-    return hidden.logical_not()
-
-
 def convert_by_loops(theirs):
     def is_open(entry):
         return not entry if isinstance(entry, bool) else entry > float("-inf")
 
     return torch.tensor([[is_open(entry) for entry in row] for row in theirs.tolist()])
-
-
-def convert_by_powers(theirs):
-    """What is added to a score multiplies its power; 0 of it is left where hidden."""
-    if theirs.dtype == torch.bool:
-        return theirs.logical_not()
-    return theirs.double().clamp(max=0).exp().ne(0) | theirs.isfinite()
 
 
 TWO_NEW = torch.ones(2, 7, dtype=torch.bool)
@@ -89,40 +61,26 @@ RIGHT_ANSWERS = {
     "masks.causal": [
         causal_by_loops,
         causal_by_places,
-        lambda length: torch.tril(torch.ones(length, length)).bool(),
-        lambda length: ~torch.ones(length, length, dtype=torch.bool).triu(1),
-        causal_mask,
     ],
     "masks.padding": [
         padding_by_loops,
-        padding_mask,
         lambda ids, pad_id: ids.ne(pad_id).unsqueeze(1).unsqueeze(1),
-        lambda ids, pad_id: ~(ids == pad_id)[:, None, None],
     ],
     "masks.join": [
-        lambda a, b: a & b,
         torch.logical_and,
         lambda a, b: a * b,
-        lambda a, b: ~(~a | ~b),
-        combine_masks,
     ],
     "masks.weights": [
-        weights_in_two_steps,
-        weights_without_nan,
         weights_by_powers,
         weights_by_the_kernel,
     ],
-    "masks.window": [window_by_places, window_by_loops, window_by_difference],
+    "masks.window": [window_by_places, window_by_loops],
     "masks.shift": [
-        lambda ids: (ids[:, :-1], ids[:, 1:]),
         lambda ids: [ids[..., :-1].clone(), ids[..., 1:].clone()],
-        lambda ids: ids.unfold(1, ids.shape[1] - 1, 1).unbind(1),
         lambda ids: (F.pad(ids, (0, -1)), F.pad(ids, (-1, 0))),
     ],
     "masks.convert": [
-        convert_by_hidden,
         convert_by_loops,
-        convert_by_powers,
         lambda m: m == 0 if m.dtype == torch.bool else ~m.isinf(),
     ],
     "masks.two_new": [TWO_NEW, causal_mask(2, 7), causal_mask(7)[-2:]],
@@ -135,7 +93,6 @@ DOUBLE_MISTAKES = {
     "masks.padding": [
         lambda ids, pad: (ids == 0)[:, None, None, :],
         lambda ids, pad: (ids != 0)[:, None, :, None],
-        lambda ids, pad: ids == pad,
     ],
     "masks.join": [lambda a, b: ~(a | b), lambda a, b: ~a & torch.ones_like(b)],
     "masks.window": [

@@ -23,27 +23,6 @@ def sinusoids_by_loops(length, d_model):
     return table
 
 
-def sinusoids_by_slices(length, d_model):
-    speeds = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000) / d_model))
-    angles = torch.arange(length)[:, None] * speeds
-    table = torch.empty(length, d_model)
-    table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
-    return table
-
-
-def sinusoids_by_phase(length, d_model):
-    """A cosine is a sine a quarter of a turn ahead."""
-    column = torch.arange(d_model)
-    speeds = 10_000.0 ** (-(column - column % 2) / d_model)
-    return torch.sin(torch.arange(length)[:, None] * speeds + column % 2 * math.pi / 2)
-
-
-def steps_by_matrix(row, steps):
-    angles = steps * 10_000 ** (-torch.arange(0, len(row), 2) / len(row))
-    rows = [angles.cos(), angles.sin(), -angles.sin(), angles.cos()]
-    return torch.block_diag(*torch.stack(rows, dim=-1).unflatten(-1, (2, 2))) @ row
-
-
 def steps_by_loops(row, steps):
     moved = row.clone()
     for i in range(0, len(row), 2):
@@ -66,26 +45,6 @@ def turn_by_chunks(x):
     first, second = x.chunk(2, dim=-1)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
-
-
-def turn_by_complex(x):
-    length, width = x.shape[-2:]
-    speeds = 10_000 ** (-torch.arange(0, width, 2) / width)
-    angles = torch.arange(length)[:, None] * speeds
-    pairs = torch.complex(x[..., : width // 2], x[..., width // 2 :])
-    turned = pairs * torch.polar(torch.ones_like(angles), angles)
-    return torch.cat([turned.real, turned.imag], dim=-1)
-
-
-def turn_by_loops(x):
-    turned, half = x.clone(), x.shape[-1] // 2
-    for position in range(x.shape[-2]):
-        for i in range(half):
-            angle = position / 10_000 ** (i / half)
-            a, b = x[..., position, i], x[..., position, i + half]
-            turned[..., position, i] = a * math.cos(angle) - b * math.sin(angle)
-            turned[..., position, i + half] = a * math.sin(angle) + b * math.cos(angle)
-    return turned
 
 
 def rotary_by(turn):
@@ -162,17 +121,12 @@ def all_the_other_way(queries, keys, values):
 RIGHT_ANSWERS = {
     "positions.sinusoids": [
         sinusoids_by_loops,
-        sinusoids_by_slices,
-        sinusoids_by_phase,
         lambda length, d_model: SinusoidalPositions(d_model, length).table,
-        sinusoidal_positions,
     ],
-    "positions.step": [steps_by_matrix, steps_by_loops, steps_by_complex],
-    "positions.hand": [0.3, 30 / 10_000 ** (8 / 16), torch.tensor(0.3), 3 / 10],
+    "positions.step": [steps_by_loops, steps_by_complex],
+    "positions.hand": [0.3, 30 / 10_000 ** (8 / 16), 3 / 10],
     "positions.rotary": [
         rotary_by(turn_by_chunks),
-        rotary_by(turn_by_complex),
-        rotary_by(turn_by_loops),
         rotary_by(lambda x: rotate(x, *rotary_table(*x.shape[2:]))),
         lambda q, k, v: [turn_by_chunks(q), turn_by_chunks(k), v.clone()],
     ],

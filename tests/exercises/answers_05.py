@@ -18,18 +18,6 @@ def layer_norm_by_loops(x, scale, shift, eps):
     return torch.stack(rows).view_as(x)
 
 
-def layer_norm_by_moments(x, scale, shift, eps):
-    mean = x.mean(dim=-1, keepdim=True)
-    variance = (x - mean).pow(2).mean(dim=-1, keepdim=True)
-    return torch.addcmul(shift, scale, (x - mean) * torch.rsqrt(variance + eps))
-
-
-def layer_norm_by_pytorch(x, scale, shift, eps):
-    norm = nn.LayerNorm(x.shape[-1], eps=eps)
-    norm.load_state_dict({"weight": scale, "bias": shift})
-    return norm(x)
-
-
 def block_in_two_lines(x, norm1, attention, norm2, feedforward, dropout):
     x = x + dropout(attention(norm1(x)))
     return x + dropout(feedforward(norm2(x)))
@@ -48,24 +36,10 @@ def block_by_loop(x, norm1, attention, norm2, feedforward, dropout):
     return x
 
 
-def stack_by_loop(x, blocks, norm):
-    for block in blocks:
-        x = block(x)
-    return norm(x)
-
-
 def stack_by_recursion(x, blocks, norm):
     if not blocks:
         return norm(x)
     return stack_by_recursion(blocks[0](x), blocks[1:], norm)
-
-
-def silent_in_place(block, x):
-    block.train()
-    for layer in (block.attention.to_output, block.feedforward.down):
-        nn.init.zeros_(layer.weight)
-        nn.init.zeros_(layer.bias)
-    return torch.equal(block(x), x)
 
 
 def silent_without_gradients(block, x):
@@ -126,20 +100,16 @@ def silent_upside_down_in_use(block, x):
 RIGHT_ANSWERS = {
     "blocks.layer_norm": [
         layer_norm_by_loops,
-        layer_norm_by_moments,
-        layer_norm_by_pytorch,
         lambda x, scale, shift, eps: F.layer_norm(x, scale.shape, scale, shift, eps),
     ],
     "blocks.norm_sees": [(0, 1, 1), [0, 1, 1], (False, True, True)],
     "blocks.block": [block_in_two_lines, block_by_contributions, block_by_loop],
     "blocks.stack": [
-        stack_by_loop,
         stack_by_recursion,
         lambda x, blocks, norm: nn.Sequential(*blocks, norm)(x),
         lambda x, blocks, norm: norm(functools.reduce(lambda y, b: b(y), blocks, x)),
     ],
     "blocks.silent": [
-        silent_in_place,
         silent_without_gradients,
         silent_by_state,
         silent_by_hooks,

@@ -2,8 +2,6 @@
 
 import math
 
-import nb06_recurrent_cell
-import nb06_scores
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -30,13 +28,6 @@ def additive_by_linear(queries, keys, w, u, v):
     return F.linear(torch.tanh(asked + told), v[None]).squeeze(-1)
 
 
-def step_by_lines(state, memory, mask, w):
-    scores = (memory @ state[:, :, None])[:, :, 0]
-    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
-    context = (weights[:, None] @ memory)[:, 0]
-    return torch.tanh(torch.cat([context, state], dim=1) @ w.T)
-
-
 def step_by_kernel(state, memory, mask, w):
     context = F.scaled_dot_product_attention(
         state[:, None], memory, memory, mask[:, None], scale=1.0
@@ -53,16 +44,6 @@ def step_by_rows(state, memory, mask, w):
     return torch.stack(rows)
 
 
-def gru_by_thirds(x, state, w, u, b):
-    m = state.shape[1]
-    w_r, w_z, w_n = w[:m], w[m : 2 * m], w[2 * m :]
-    u_r, u_z, u_n = u[:m], u[m : 2 * m], u[2 * m :]
-    r = torch.sigmoid(x @ w_r.T + state @ u_r.T + b[:m])
-    z = torch.sigmoid(x @ w_z.T + state @ u_z.T + b[m : 2 * m])
-    new = torch.tanh(x @ w_n.T + b[2 * m :] + r * (state @ u_n.T))
-    return z * state + (1 - z) * new
-
-
 def gru_by_linear(x, state, w, u, b):
     mine, old = F.linear(x, w, b), F.linear(state, u)
     r_in, z_in, new_in = torch.tensor_split(mine, 3, dim=1)
@@ -70,25 +51,6 @@ def gru_by_linear(x, state, w, u, b):
     r = 1 / (1 + torch.exp(-(r_in + r_old)))
     z = 1 / (1 + torch.exp(-(z_in + z_old)))
     return torch.lerp(torch.tanh(new_in + r * new_old), state, z)
-
-
-def gru_by_rows(x, state, w, u, b):
-    rows = []
-    for one_input, one_state in zip(x, state, strict=True):
-        from_input = (w @ one_input + b).reshape(3, -1)
-        from_state = (u @ one_state).reshape(3, -1)
-        r, z = torch.sigmoid(from_input[:2] + from_state[:2])
-        new = torch.tanh(from_input[2] + r * from_state[2])
-        rows.append(new + z * (one_state - new))
-    return torch.stack(rows)
-
-
-def gru_by_one_product(x, state, w, u, b):
-    m = state.shape[1]
-    gates = torch.cat([x, state], 1) @ torch.cat([w, u], 1)[: 2 * m].T + b[: 2 * m]
-    r, z = gates.sigmoid().split(m, dim=1)
-    new = (x @ w[2 * m :].T + b[2 * m :] + r * (state @ u[2 * m :].T)).tanh()
-    return z * state + (1 - z) * new
 
 
 def gru_by_the_cell(x, state, w, u, b):
@@ -99,31 +61,19 @@ def gru_by_the_cell(x, state, w, u, b):
 
 RIGHT_ANSWERS = {
     "recurrent.gru_step": [
-        gru_by_thirds,
         gru_by_linear,
-        gru_by_rows,
-        gru_by_one_product,
         gru_by_the_cell,
-        nb06_recurrent_cell.gru_step,
     ],
     "recurrent.general_scores": [
-        lambda queries, keys, w: queries @ w @ keys.mT,
         lambda q, k, w: torch.einsum("bqm, mn, bkn -> bqk", q, w, k),
-        lambda q, k, w: torch.bmm(q, F.linear(k, w).transpose(1, 2)),
         general_by_loops,
-        nb06_scores.general_scores,
     ],
     "recurrent.additive_scores": [
         additive_by_loops,
         additive_by_linear,
-        lambda q, k, w, u, v: ((q @ w.T)[:, :, None] + (k @ u.T)[:, None]).tanh() @ v,
-        lambda q, k, w, u, v: torch.einsum(
-            "bqkm, m -> bqk", ((k @ u.T)[:, None] + (q @ w.T)[:, :, None]).tanh(), v
-        ),
     ],
-    "recurrent.context_step": [step_by_lines, step_by_kernel, step_by_rows],
+    "recurrent.context_step": [step_by_kernel, step_by_rows],
     "recurrent.gate": [
-        0.5**0.01,
         math.exp(math.log(0.5) / 100),
         torch.tensor(0.5).pow(0.01),
         0.9931,

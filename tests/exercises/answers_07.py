@@ -2,16 +2,8 @@
 
 import math
 
-import nb07_cross_attention
-import nb07_greedy_loop
 import torch
 from torch.nn import functional as F
-
-
-def cross_by_hand(x, memory, w_q, w_k, w_v, mask):
-    scores = (x @ w_q) @ (memory @ w_k).mT / w_q.shape[1] ** 0.5
-    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
-    return weights @ (memory @ w_v)
 
 
 def cross_by_rows(x, memory, w_q, w_k, w_v, mask):
@@ -28,23 +20,12 @@ def cross_by_kernel(x, memory, w_q, w_k, w_v, mask):
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
 
 
-def smoothed_by_lines(right, vocab_size, epsilon):
-    target = torch.full((vocab_size,), epsilon / vocab_size)
-    target[right] += 1 - epsilon
-    return target
-
-
 def smoothed_by_torch(right, vocab_size, epsilon):
     """The gradient of a smoothed loss knows the target."""
     scores = torch.zeros(1, vocab_size, requires_grad=True)
     loss = F.cross_entropy(scores, torch.tensor([right]), label_smoothing=epsilon)
     (gradient,) = torch.autograd.grad(loss, scores)
     return 1 / vocab_size - gradient[0]
-
-
-def loss_by_library(scores, target, pad_id):
-    flat = scores[:, :-1].flatten(0, 1), target[:, 1:].flatten()
-    return F.cross_entropy(*flat, ignore_index=pad_id)
 
 
 def loss_by_loops(scores, target, pad_id):
@@ -77,18 +58,6 @@ def greedy_into_a_full_table(model, begin, end_id, pad_id, limit):
     return ids[:, :length]
 
 
-def greedy_cut_afterwards(model, begin, end_id, pad_id, limit):
-    ids = begin
-    for _ in range(limit):
-        best = model(ids)[:, -1].topk(1).indices
-        ids = torch.cat([ids, best], dim=1)
-    new = ids[:, begin.shape[1] :]
-    ends = (new == end_id).long()
-    before = ends.cumsum(dim=1) - ends
-    new = new.masked_fill(before > 0, pad_id)
-    return torch.cat([begin, new[:, (before == 0).any(dim=0)]], dim=1)
-
-
 def greedy_by_lists(model, begin, end_id, pad_id, limit):
     rows, ended = begin.tolist(), set()
     for _ in range(limit):
@@ -105,24 +74,17 @@ def greedy_by_lists(model, begin, end_id, pad_id, limit):
 
 RIGHT_ANSWERS = {
     "translation.cross_attention": [
-        cross_by_hand,
         cross_by_rows,
         cross_by_kernel,
-        nb07_cross_attention.cross_attention,
     ],
     "translation.smoothed": [
-        smoothed_by_lines,
         smoothed_by_torch,
-        lambda right, v, e: torch.eye(v)[right] * (1 - e) + e / v,
         lambda right, v, e: torch.lerp(torch.eye(v)[right], torch.ones(v) / v, e),
     ],
-    "translation.loss": [loss_by_library, loss_by_loops, loss_by_weights],
+    "translation.loss": [loss_by_loops, loss_by_weights],
     "translation.greedy": [
         greedy_into_a_full_table,
-        greedy_cut_afterwards,
         greedy_by_lists,
-        nb07_greedy_loop.greedy,
-        nb07_greedy_loop.the_courses,
     ],
 }
 

@@ -2,14 +2,12 @@
 
 import codecs
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import torch
-from nb10_bits_per_byte import bits_of_all, tokens_per_byte
-from nb10_encode import encode
-from nb10_merges import pair_counts
+from nb10_bits_per_byte import bits_of_all
 from nb10_stream import stream
 
 from course_utils.looking.metrics import bits_per_byte
@@ -22,14 +20,6 @@ def counts_by_places(words):
         for i in range(len(word) - 1):
             pair = (word[i], word[i + 1])
             pairs[pair] = pairs.get(pair, 0) + words[word]
-    return pairs
-
-
-def counts_by_default(words):
-    pairs = defaultdict(int)
-    for word, times in words.items():
-        for i, right in enumerate(word[1:]):
-            pairs[word[i], right] += times
     return pairs
 
 
@@ -51,31 +41,12 @@ def merge_by_stack(word, pair, new):
     return tuple(done)
 
 
-def merge_in_place(word, pair, new):
-    word, place = list(word), 0
-    while place < len(word) - 1:
-        if word[place] == pair[0] and word[place + 1] == pair[1]:
-            word[place : place + 2] = [new]
-        place += 1
-    return word
-
-
 def merge_by_recursion(word, pair, new):
     if len(word) < 2:
         return list(word)
     if tuple(word[:2]) == tuple(pair):
         return [new, *merge_by_recursion(word[2:], pair, new)]
     return [word[0], *merge_by_recursion(word[1:], pair, new)]
-
-
-def encode_by_ranks(word, merges):
-    ids = tuple(word)
-    while len(ids) > 1:
-        pair = min(pairwise(ids), key=lambda pair: merges.get(pair, math.inf))
-        if pair not in merges:
-            break
-        ids = merge_by_stack(ids, pair, merges[pair])
-    return list(ids)
 
 
 def encode_by_list(word, merges):
@@ -100,17 +71,6 @@ def stream_by_codec(ids, pieces):
     return [decoder.decode(pieces[id]) for id in ids]
 
 
-def stream_by_lengths(ids, pieces):
-    """Decode everything so far, and count the characters that were shown."""
-    shown, length, so_far = [], 0, b""
-    for id in ids:
-        so_far += pieces[id]
-        text = so_far.decode("utf-8", "ignore")
-        shown.append(text[length:])
-        length = len(text)
-    return shown
-
-
 def stream_by_tries(ids, pieces):
     """The longest beginning that is valid."""
     waiting, shown = b"", []
@@ -126,14 +86,6 @@ def stream_by_tries(ids, pieces):
     return tuple(shown)
 
 
-def bits_by_loops(nats, counts, texts):
-    bits = size = 0
-    for loss, count, text in zip(nats, counts, texts, strict=True):
-        bits += loss * count / math.log(2)
-        size += len(bytes(text, "utf-8"))
-    return bits / size
-
-
 def bits_by_tensors(nats, counts, texts):
     all_nats = torch.tensor(nats) @ torch.tensor(counts).to(torch.tensor(nats))
     return all_nats * math.log2(math.e) / len("".join(texts).encode())
@@ -142,33 +94,25 @@ def bits_by_tensors(nats, counts, texts):
 RIGHT_ANSWERS = {
     "tokens.pair_counts": [
         counts_by_places,
-        counts_by_default,
         counts_by_sums,
-        pair_counts,
     ],
     "tokens.merge": [
         merge_by_stack,
-        merge_in_place,
         merge_by_recursion,
-        bpe.join,
     ],
-    "tokens.encode": [encode_by_ranks, encode_by_list, encode_place_by_place, encode],
-    "tokens.stream": [stream_by_codec, stream_by_lengths, stream_by_tries, stream],
+    "tokens.encode": [encode_by_list, encode_place_by_place],
+    "tokens.stream": [stream_by_codec, stream_by_tries],
     "tokens.tokens_per_byte": [
-        tokens_per_byte,
-        lambda text, ids: len(ids) / len(bytes(text, "utf-8")),
         lambda text, ids: np.size(ids) / sum(len(c.encode("utf-8")) for c in text),
         lambda text, ids: 1 / (len(text.encode()) / len(ids)),
     ],
     "tokens.bits_per_byte": [
-        bits_by_loops,
         bits_by_tensors,
         lambda nats, counts, texts: bits_per_byte(
             float(np.dot(nats, counts)) / sum(counts),
             sum(counts),
             sum(len(text.encode()) for text in texts),
         ),
-        bits_of_all,
     ],
 }
 DOUBLE_MISTAKES = {

@@ -11,12 +11,6 @@ from torch.nn import functional as F
 # --- perplexity --------------------------------------------------------------------
 
 
-def perplexity_by_gather(logits, labels):
-    kept = labels >= 0
-    chances = logits.log_softmax(-1)[kept].gather(1, labels[kept][:, None])
-    return torch.exp(-chances.mean())
-
-
 def perplexity_by_loops(logits, labels):
     losses = []
     for row, marks in zip(logits.tolist(), labels.tolist(), strict=True):
@@ -25,13 +19,6 @@ def perplexity_by_loops(logits, labels):
                 total = sum(math.exp(score) for score in scores)
                 losses.append(math.log(total) - scores[label])
     return math.exp(sum(losses) / len(losses))
-
-
-def perplexity_by_product(logits, labels):
-    """The geometric mean of 1 / p."""
-    kept = labels != -100
-    chances = logits.softmax(-1)[kept][range(int(kept.sum())), labels[kept]]
-    return (1 / chances).prod() ** (1 / len(chances))
 
 
 def mean_loss(logits, labels):
@@ -99,12 +86,6 @@ def blocks_by_unfold(rows, length, eos_id):
     return windows[:, :-1], windows[:, 1:]
 
 
-def blocks_by_view(rows, length, eos_id):
-    stream = joined(rows, eos_id)
-    whole = (len(stream) - 1) // length * length
-    return stream[:whole].view(-1, length), stream[1 : whole + 1].view(-1, length)
-
-
 def without_end_and_shift(rows, length, eos_id):
     stream = torch.tensor([token for row in rows for token in row])
     whole = len(stream) // length * length
@@ -112,18 +93,6 @@ def without_end_and_shift(rows, length, eos_id):
 
 
 # --- the step ----------------------------------------------------------------------
-
-
-def steps_by_model(model, optimizer, batches):
-    losses = []
-    for inputs, labels in batches:
-        model.zero_grad()
-        logits = model(inputs)
-        loss = F.cross_entropy(logits.transpose(1, 2), labels)
-        loss.backward()
-        losses.append(loss.item())
-        optimizer.step()
-    return losses
 
 
 def steps_cleared_last(model, optimizer, batches):
@@ -184,25 +153,6 @@ def accumulated_by_weights(model, optimizer, batches):
         losses.append(sum(means) / sum(counts))
         optimizer.step()
         optimizer.zero_grad()
-    return losses
-
-
-def accumulated_by_dividing_gradients(model, optimizer, batches):
-    """Sums first; the gradients are divided before the step."""
-    losses = []
-    for parts in batches:
-        model.zero_grad()
-        total, counted = 0.0, 0
-        for inputs, labels in parts:
-            flat = labels.flatten()
-            loss = F.cross_entropy(model(inputs).flatten(0, 1), flat, reduction="sum")
-            loss.backward()
-            total += loss.item()
-            counted += (flat != -100).sum().item()
-        for weight in model.parameters():
-            weight.grad /= counted
-        optimizer.step()
-        losses.append(total / counted)
     return losses
 
 
@@ -287,12 +237,6 @@ def clip_by_pytorch(gradients, most):
     return [weight.grad for weight in weights]
 
 
-def clip_by_vector(gradients, most):
-    length = torch.cat([g.flatten() for g in gradients]).norm().item()
-    factor = most / length if length > most else 1.0
-    return tuple(factor * g for g in gradients)
-
-
 def clip_by_loops(gradients, most):
     total = 0.0
     for gradient in gradients:
@@ -303,22 +247,18 @@ def clip_by_loops(gradients, most):
 
 RIGHT_ANSWERS = {
     "training.perplexity": [
-        perplexity_by_gather,
         perplexity_by_loops,
-        perplexity_by_product,
         lambda logits, labels: mean_loss(logits, labels).exp(),
-        lambda logits, labels: F.cross_entropy(logits.mT, labels).exp().item(),
     ],
-    "training.trigram": [trigram_by_dicts, trigram_by_table, trigram_line],
-    "training.blocks": [blocks_by_loops, blocks_by_unfold, blocks_by_view],
-    "training.step": [steps_by_model, steps_cleared_last, steps_by_hand],
+    "training.trigram": [trigram_by_dicts, trigram_by_table],
+    "training.blocks": [blocks_by_loops, blocks_by_unfold],
+    "training.step": [steps_cleared_last, steps_by_hand],
     "training.accumulate": [
         accumulated_by_weights,
-        accumulated_by_dividing_gradients,
         accumulated_by_hand,
     ],
-    "training.learning_rate": [rate_by_minimum, rate_by_tensor, rate_by_cases],
-    "training.clip": [clip_by_pytorch, clip_by_vector, clip_by_loops],
+    "training.learning_rate": [rate_by_minimum, rate_by_tensor],
+    "training.clip": [clip_by_pytorch, clip_by_loops],
 }
 DOUBLE_MISTAKES = {
     "training.perplexity": [

@@ -1,19 +1,11 @@
 """Answers to the exercises of notebook 14: right in many styles, and wrong twice."""
 
 import torch
-from nb14_cache import cached_step
-from nb14_prompt import prefill, write_rows
-from nb14_top_k import min_p_probabilities
 from torch.nn import functional as F
 
 from course_utils.attention import LayerCache, attention_scores
 from course_utils.decoding import greedy, next_token_probabilities
 from course_utils.positions import rotate
-
-
-def top_k_by_minus_infinity(scores, k):
-    line = scores.topk(k, dim=-1).values[:, -1:]
-    return scores.masked_fill(scores < line, -torch.inf).softmax(dim=-1)
 
 
 def top_k_by_scatter(scores, k):
@@ -41,27 +33,6 @@ def top_p_by_loops(scores, p):
     return out / out.sum(-1, keepdim=True)
 
 
-def top_p_by_minus_infinity(scores, p):
-    ranked, tokens = scores.sort(descending=True)
-    gone = F.pad(ranked.softmax(-1).cumsum(-1)[:, :-1], (1, 0)) >= p
-    gone = gone.scatter(1, tokens, gone)
-    return scores.masked_fill(gone, float("-inf")).softmax(-1)
-
-
-def top_p_by_two_sorts(scores, p):
-    ranked, tokens = scores.softmax(-1).sort(descending=True)
-    ranked = ranked * (ranked.cumsum(-1) - ranked < p)
-    return (ranked / ranked.sum(-1, keepdim=True)).gather(1, tokens.argsort(1))
-
-
-def top_p_by_comparing(scores, p):
-    """No sort: what stands before a token is the sum of all likelier ones."""
-    chances = scores.softmax(-1)
-    likelier = chances[:, None, :] > chances[:, :, None]
-    kept = chances * ((likelier * chances[:, None, :]).sum(-1) < p)
-    return kept / kept.sum(-1, keepdim=True)
-
-
 def min_p_by_scores(scores, min_p):
     line = scores.max(dim=-1, keepdim=True).values + torch.tensor(min_p).log()
     return torch.where(scores >= line, scores, -torch.inf).softmax(-1)
@@ -84,13 +55,6 @@ def step_by_the_layer_cache(query, key, value, keys, values, cos, sin):
     return attention_scores(query, keys).softmax(-1) @ values, keys, values
 
 
-def step_by_the_kernel(query, key, value, keys, values, cos, sin):
-    at = keys.shape[2]
-    query, key = rotate(torch.stack([query, key]), cos[at, None], sin[at, None])
-    keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
-    return F.scaled_dot_product_attention(query, keys, values), keys, values
-
-
 def step_by_hand(query, key, value, keys, values, cos, sin):
     at, half = keys.shape[2], query.shape[3] // 2
 
@@ -103,20 +67,6 @@ def step_by_hand(query, key, value, keys, values, cos, sin):
     scores = torch.einsum("bhqd,bhkd->bhqk", turn(query), keys) / (2 * half) ** 0.5
     context = torch.einsum("bhqk,bhke->bhqe", scores.softmax(dim=-1), values)
     return [context, keys, values]
-
-
-def rows_one_by_one(step, ids, most, stop_id, pad_id):
-    """Write `most` tokens for all, then cut each row behind its first stop."""
-    start = ids.shape[1]
-    for _ in range(most):
-        ids = torch.cat([ids, step(ids).argmax(-1, keepdim=True)], dim=1)
-    longest = 0
-    for row in ids:
-        ends = (row[start:] == stop_id).nonzero()
-        length = int(ends[0]) + 1 if len(ends) else most
-        row[start + length :] = pad_id
-        longest = max(longest, length)
-    return ids[:, : start + longest]
 
 
 def rows_by_counting(step, ids, most, stop_id, pad_id):
@@ -191,32 +141,23 @@ def in_front_and_unturned(query, key, value, keys, values, cos, sin):
 
 RIGHT_ANSWERS = {
     "generation.top_k": [
-        top_k_by_minus_infinity,
-        top_k_by_scatter,
         top_k_by_loops,
         lambda scores, k: next_token_probabilities(scores, 1.0, k),
     ],
     "generation.top_p": [
         top_p_by_loops,
-        top_p_by_minus_infinity,
-        top_p_by_two_sorts,
-        top_p_by_comparing,
         lambda scores, p: next_token_probabilities(scores, top_p=p),
     ],
-    "generation.min_p": [min_p_by_scores, min_p_by_loops, min_p_probabilities],
+    "generation.min_p": [min_p_by_scores, min_p_by_loops],
     "generation.cache": [
         step_by_the_layer_cache,
-        step_by_the_kernel,
         step_by_hand,
-        cached_step,
     ],
     "generation.rows": [
-        rows_one_by_one,
         rows_by_counting,
         lambda step, ids, most, stop, pad: greedy(step, ids, most, stop, pad),
-        write_rows,
     ],
-    "generation.prefill": [prefill_by_the_kernel, prefill_one_by_one, prefill],
+    "generation.prefill": [prefill_by_the_kernel, prefill_one_by_one],
     "generation.computed": [
         (11325, 150),
         [150 * 151 // 2, 150.0],

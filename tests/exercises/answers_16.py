@@ -4,26 +4,11 @@ import math
 from itertools import chain
 
 import torch
-from nb16_checkups import cannot_memorize, dead
-from nb16_kinds import misjudges, never_a_label
 from torch.nn import functional as F
 
 from course_utils.looking.diagnostics import (
     dead_parameters,
-    ignores_source,
-    leaks_future,
-    order_blind,
 )
-
-
-def leak_by_one_change_each(logits, ids, vocab_size):
-    before = logits(ids)
-    for place in range(1, ids.shape[1]):
-        other = ids.clone()
-        other[:, place] = (other[:, place] + 1) % vocab_size
-        if not torch.allclose(before[:, :place], logits(other)[:, :place]):
-            return True
-    return False
 
 
 def leak_by_random_endings(logits, ids, vocab_size):
@@ -58,17 +43,6 @@ def order_by_rows(outputs, ids):
     return True
 
 
-def order_by_rolling(outputs, ids):
-    turned = torch.cat([ids[:, :-1].roll(1, dims=1), ids[:, -1:]], dim=1)
-    difference = outputs(ids) - outputs(turned)
-    return difference[:, -1].abs().max() < 1e-4
-
-
-def deaf_by_shift(logits, source, target, vocab_size):
-    other = (source + 1) % vocab_size
-    return torch.allclose(logits(source, target), logits(other, target))
-
-
 def deaf_by_chance(logits, source, target, vocab_size):
     before = logits(source, target)
     for _ in range(5):
@@ -86,27 +60,6 @@ def deaf_by_words(logits, source, target, vocab_size):
         other[:, place] += (other[:, place] == source[:, place]).long()
         moved += (logits(other, target) - logits(source, target)).abs().sum().item()
     return moved < 1e-4
-
-
-def dead_by_backward(model, loss):
-    model.zero_grad()
-    loss(model).backward()
-    names = []
-    for name, parameter in model.named_parameters():
-        if parameter.grad is None or not parameter.grad.any():
-            names.append(name)
-    return names
-
-
-def dead_by_norms(model, loss):
-    for parameter in model.parameters():
-        parameter.grad = None
-    loss(model).backward()
-    norms = {
-        name: 0.0 if p.grad is None else p.grad.norm().item()
-        for name, p in model.named_parameters()
-    }
-    return [name for name, norm in norms.items() if norm == 0]
 
 
 def dead_by_autograd(model, loss):
@@ -158,31 +111,22 @@ def missing_by_sets(batches, steps, vocab_size):
 
 
 RIGHT_ANSWERS = {
-    "clinic.misjudges": [judged_by_list, judged_by_one_hot, misjudges],
-    "clinic.never_a_label": [missing_by_bincount, missing_by_sets, never_a_label],
+    "clinic.misjudges": [judged_by_list, judged_by_one_hot],
+    "clinic.never_a_label": [missing_by_bincount, missing_by_sets],
     "clinic.leaks_future": [
-        leak_by_one_change_each,
         leak_by_random_endings,
         leak_by_shortening,
-        leaks_future,
     ],
     "clinic.order_blind": [
         order_by_index,
         order_by_rows,
-        order_by_rolling,
-        order_blind,
     ],
     "clinic.ignores_source": [
-        deaf_by_shift,
         deaf_by_chance,
         deaf_by_words,
-        ignores_source,
     ],
     "clinic.dead_parameters": [
-        dead_by_backward,
-        dead_by_norms,
         dead_by_autograd,
-        dead,
         lambda model, loss: dead_parameters(model, lambda: loss(model)),
     ],
     "clinic.cannot_memorize": [
@@ -190,7 +134,6 @@ RIGHT_ANSWERS = {
         lambda losses_of, batches: torch.tensor(
             losses_of(lambda _: batches(0))[-1] > 0.3
         ),
-        cannot_memorize,
     ],
     "clinic.rings": [(True, False, True), [1, 0, 1], torch.tensor([1, 0, 1]).bool()],
 }

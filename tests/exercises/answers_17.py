@@ -4,16 +4,11 @@ import math
 
 import numpy as np
 import torch
-from nb17_budget import activations, days, flops, parameters
-from nb17_ranks import bytes_per_process, mean_over_ranks, rows_of_rank
-from nb17_scaling_law import halving, padding_share, power
+from nb17_budget import days
+from nb17_ranks import bytes_per_process, rows_of_rank
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils.models import LlamaLM
-
-
-def parameters_by_making(config):
-    return sum(weight.numel() for weight in LlamaLM(config).parameters())
 
 
 def parameters_by_names(config):
@@ -133,37 +128,31 @@ def kept_by_cases(parameters, processes, sharded):
 
 RIGHT_ANSWERS = {
     "scaling.parameters": [
-        parameters_by_making,
         parameters_by_names,
         parameters_by_heads,
-        parameters,
     ],
     "scaling.flops": [
         flops_by_parts,
         lambda n, layers, m, t, d: 6 * n * d + 12 * layers * t * m * d,
-        flops,
     ],
     "scaling.bytes": [16, 4 * 4.0, torch.tensor(16)],
     "scaling.activations": [
         activations_by_names,
         activations_by_tensors,
         activations_by_numpy,
-        activations,
     ],
     "scaling.mean_over_ranks": [
         mean_by_loops,
         mean_by_average,
         mean_by_shares,
-        mean_over_ranks,
     ],
     "scaling.days": [
         days_by_steps,
         lambda n, d, many, fast, s: 6 * n * d / (many * fast * s * 24 * 3600),
         days,
     ],
-    "scaling.power": [power_by_numpy, power_by_lstsq, power_by_covariance, power],
+    "scaling.power": [power_by_numpy, power_by_lstsq, power_by_covariance],
     "scaling.halving": [
-        halving,
         lambda b: 0.5 ** (-1 / b),
         lambda b: math.exp(math.log(2) / b),
         lambda b: torch.tensor(2.0).pow(1 / b),
@@ -172,7 +161,6 @@ RIGHT_ANSWERS = {
         padding_by_loops,
         padding_by_tensors,
         padding_by_chunks,
-        padding_share,
     ],
     "scaling.rows_of_rank": [rows_by_loops, rows_by_mask, rows_of_rank],
     "scaling.per_process": [

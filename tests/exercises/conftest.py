@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+from course_utils.exercises import checking, session
+from tests.exercises.answers import forget_outcomes, remembering_run
+
 
 @pytest.fixture
 def in_float64():
@@ -12,3 +15,28 @@ def in_float64():
     torch.manual_seed(0)
     yield
     torch.set_default_dtype(before)
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def precision(request):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(request.param)
+    yield request.param
+    torch.set_default_dtype(before)
+
+
+@pytest.fixture
+def remembering(monkeypatch):
+    """What the bank itself does with a case is computed once."""
+    monkeypatch.setattr(checking, "run", remembering_run)
+    yield
+    forget_outcomes()
+
+
+@pytest.fixture
+def fresh_session(monkeypatch):
+    """A session in which nothing was tried."""
+    monkeypatch.setattr(session, "_last", {})
+    monkeypatch.setattr(session, "_steps", {})
+    monkeypatch.setattr(session, "_right", {})
+    monkeypatch.setattr(session, "_asked", set())

@@ -5,6 +5,7 @@ later. What an answer does to the global state does not outlive its call.
 """
 
 import contextlib
+import dataclasses
 import random
 import sys
 import threading
@@ -20,7 +21,6 @@ from course_utils.exercises.checking import examine
 from course_utils.exercises.limit import TimeIsUp, call_within
 from course_utils.exercises.running import run
 from course_utils.exercises.session import BANK, check
-from tests.support.notebook_plugin import patience
 
 NAME = "attention.weights"
 
@@ -71,10 +71,10 @@ def test_what_has_no_end_is_ended(function, monkeypatch):
     # An exception that arrives within a callback goes to this hook. pytest's own would
     # format the traceback of a thousand calls, and be interrupted again and again.
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(TimeIsUp):
         call_within(0.2, function)
-    assert 0.15 < time.perf_counter() - start < 3 * patience()
+    assert time.process_time() - start < 3
 
 
 def test_what_ends_gives_its_value_or_its_error():
@@ -98,23 +98,23 @@ def test_no_thread_stays_behind():
 
 
 def _computes(seconds):
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
         pass
 
 
 def test_nothing_is_raised_after_the_call():
     """The hardest moment: the function returns just when the clock rings."""
     ended = []
-    for number in range(150):
+    for number in range(60):
         try:
-            call_within(0.01, _computes, 0.01 + (number - 75) * 2e-5)
+            call_within(0.01, _computes, 0.01 + (number - 40) * 5e-5)
             ended.append(True)
         except TimeIsUp:
             ended.append(False)
         _computes(0.001)  # here something late would arrive
     time.sleep(0.2)
-    assert len(ended) == 150
+    assert {True, False} == set(ended)
 
 
 def test_a_thread_of_its_own_may_check_too():
@@ -128,7 +128,7 @@ def test_a_thread_of_its_own_may_check_too():
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(10 * patience())
+    thread.join(60)
     assert caught == [True]
 
 
@@ -139,13 +139,12 @@ def test_an_endless_loop_shows_the_line_of_the_learner():
             scores = scores.softmax(dim=-1)
         return scores
 
-    start = time.perf_counter()
-    report = examine(BANK[NAME], endless)
-    assert time.perf_counter() - start < 6 * patience()
+    exercise = dataclasses.replace(BANK[NAME], seconds=1)
+    report = examine(exercise, endless)
     assert report.status == "error"
     assert report.title == f"{NAME}: it does not come to an end"
     assert "while steps < 5:" in report.code or "scores.softmax" in report.code
-    assert "3 seconds" in report.text and "Asked with scores 3×5." in report.lines
+    assert "after 1 seconds" in report.text and "Asked with scores 3×5." in report.lines
     assert "Traceback" not in report.text and "limit.py" not in report.text
 
 
@@ -161,27 +160,28 @@ def test_a_notebook_goes_on_after_an_endless_answer_and_after_stop():
     manager, client = start_new_kernel(cwd=str(Path(__file__).parents[2]))
     shown = []
 
-    def hears(message):
+    def hear(message):
         content = message["content"]
-        shown.append(content.get("data", {}).get("text/plain", content.get("text")))
+        text = content.get("data", {}).get("text/plain", content.get("text"))
+        shown.append(text)
+        if text == "press Stop\n":
+            threading.Timer(0.5, manager.interrupt_kernel).start()
 
     def run(code):
         shown.clear()
-        wait = 60 * patience()
-        reply = client.execute_interactive(code, timeout=wait, output_hook=hears)
+        reply = client.execute_interactive(code, timeout=120, output_hook=hear)
         return reply["content"].get("ename"), "\n".join(filter(None, shown))
 
     try:
         session = "from course_utils.exercises.session import check"
         run(f"{session}\ndef spins(*given):\n    while True:\n        pass")
-        error, said = run(f"check({NAME!r}, spins)")
-        assert error is None and "it does not come to an end" in said
-        assert "while True:" in said and "Traceback" not in said
-        threading.Timer(1, manager.interrupt_kernel).start()  # as the Stop button does
-        error, said = run(f"check({NAME!r}, spins)")
+        error, text = run(f"check({NAME!r}, spins)")
+        assert error is None and "it does not come to an end" in text
+        assert "while True:" in text and "Traceback" not in text
+        error, _ = run(f"print('press Stop', flush=True)\ncheck({NAME!r}, spins)")
         assert error == "KeyboardInterrupt"
-        error, said = run(f"import torch\ncheck({NAME!r}, torch.nn.Softmax(dim=-1))")
-        assert error is None and said.startswith(f"✓ {NAME}: right")
+        error, text = run(f"import torch\ncheck({NAME!r}, torch.nn.Softmax(dim=-1))")
+        assert error is None and text.startswith(f"✓ {NAME}: right")
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -299,28 +299,11 @@ SURROUNDINGS = {
 }
 
 
-@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
-def precision(request):
-    torch.set_default_dtype(request.param)
-    yield request.param
-    torch.set_default_dtype(torch.float32)
-
-
-@pytest.mark.parametrize("name", BANK)
-def test_every_exercise_can_be_checked_anywhere(name, precision):
-    """Three crashed without gradients: training.step, clinic.dead_parameters, bytes."""
-    exercise = BANK[name]
-    answer = exercise.reference() if exercise.predicts else exercise.reference
-    for where, surroundings in SURROUNDINGS.items():
-        with surroundings():
-            before = global_state()
-            report = examine(exercise, answer)
-            unchanged = global_state() == before
-        assert report.status == "right", f"{where}: {report.text}"
-        assert unchanged, f"{where}: the check itself moves the global state"
-
-
-def test_an_answer_has_gradients_and_the_cpu_wherever_it_is_checked():
-    for surroundings in SURROUNDINGS.values():
-        with surroundings():
-            assert seen_by(lambda: None)[1:] == [(True, False), "cpu"]
+@pytest.mark.parametrize("where", SURROUNDINGS)
+def test_a_check_is_the_same_anywhere_and_leaves_all_as_it_was(where):
+    with SURROUNDINGS[where]():
+        before = global_state()
+        reports = [examine(BANK[n], BANK[n].reference) for n in (NAME, "training.step")]
+        assert global_state() == before
+        assert seen_by(lambda: None)[1:] == [(True, False), "cpu"]
+    assert [report.status for report in reports] == ["right", "right"]

@@ -1,0 +1,199 @@
+"""What a session remembers and shows: check, hint, case, solution and progress."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_utils.exercises import session
+from course_utils.exercises.checking import examine
+from course_utils.exercises.exercise import Exercise
+from course_utils.exercises.session import (
+    BANK,
+    BANKS,
+    case,
+    check,
+    hint,
+    progress,
+    solution,
+)
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+pytestmark = pytest.mark.usefixtures("fresh_session", "remembering")
+
+
+def test_check_hint_and_progress_remember(capsys):
+    progress()
+    assert capsys.readouterr().out.startswith(f"= 0 of {len(BANK)} right\n")
+    first, second, *_ = BANK["attention.weights"].steps
+    for _ in range(2):  # before a try it says only how to begin
+        hint("attention.weights")
+        out = capsys.readouterr().out
+        assert first in out and second not in out
+    wrong = BANK["attention.weights"].mistakes[0]
+    check("attention.weights", wrong.function)
+    assert capsys.readouterr().out.startswith(f"✗ attention.weights: {wrong.name}\n")
+    steps = [wrong.more, *BANK["attention.weights"].steps]
+    for step in [*steps, steps[-1]]:
+        hint("attention.weights")
+        assert step in capsys.readouterr().out
+    check("attention.weights", torch.nn.Softmax(dim=-1))
+    assert capsys.readouterr().out.startswith("✓ attention.weights: right\n")
+    progress()
+    out = capsys.readouterr().out
+    assert out.startswith("= 1 of") and "✓ attention.weights" in out
+    assert len(out.splitlines()) == len(BANK) + 1
+
+
+def test_progress_is_told_by_notebook(capsys):
+    check("attention.weights", torch.nn.Softmax(dim=-1))
+    check("attention.context", torch.add)
+    capsys.readouterr()
+    progress("01")
+    assert capsys.readouterr().out == (
+        "= 01: 1 of 6 right\n"
+        "    01  ○ attention.scores\n"
+        "        ✓ attention.weights\n"
+        "        ✗ attention.context\n"
+        "        ○ attention.cosine\n"
+        "        ○ attention.gradient\n"
+        "        ○ attention.look_up\n"
+    )
+    progress()
+    out = capsys.readouterr().out
+    for number, bank in BANKS.items():
+        first = re.search(rf"^    {number}  . (\S+)$", out, re.MULTILINE)
+        assert first[1] in {exercise.name for exercise in bank}
+    with pytest.raises(ValueError, match=r"notebook must be .*01, 02.* got '99'"):
+        progress("99")
+    with pytest.raises(ValueError, match=r"got '130'"):
+        progress("130")
+    for same in (1, "1", "01_attention"):
+        progress(same)
+        assert capsys.readouterr().out.startswith("= 01: 1 of 6 right")
+
+
+@pytest.mark.parametrize("number", BANKS)
+def test_progress_goes_in_the_order_of_the_notebook(number, capsys):
+    progress(number)
+    shown = re.findall(r"[○✓✗] (\S+)", capsys.readouterr().out)
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    source = "".join(line for cell in cells for line in cell["source"])
+    assert shown == re.findall(r'^check\("([\w.]+)"', source, re.MULTILINE)
+
+
+def test_what_was_right_stays_right(capsys):
+    check("attention.weights", torch.nn.Softmax(dim=-1))
+    check("attention.weights", lambda scores: scores)
+    capsys.readouterr()
+    progress("01")
+    assert "✓ attention.weights" in capsys.readouterr().out
+
+
+def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "WORK", tmp_path)
+    check("attention.weights", torch.nn.Softmax(dim=-1))
+    assert not list(tmp_path.iterdir())  # not in a working copy: nothing is written
+    monkeypatch.chdir(tmp_path)
+    check("attention.context", torch.matmul)
+    check("attention.scores", torch.add)
+    monkeypatch.setattr(session, "_right", {})  # another kernel
+    capsys.readouterr()
+    progress("01")
+    out = capsys.readouterr().out
+    assert "✓ attention.weights" in out and "✓ attention.context" in out
+    assert "✗ attention.scores" in out
+    for content in ("", "[]", '{"attention.weights": "yes", "unknown": true}'):
+        (tmp_path / "progress.json").write_text(content)
+        progress("01")
+        assert "01: 0 of 6 right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", BANK)
+def test_the_solution_is_a_short_right_answer(name, capsys):
+    solution(name)
+    assert "Try first" in capsys.readouterr().out
+    solution(name)
+    shown = inspect.unwrap(BANK[name].reference)
+    source = inspect.getsource(shown)
+    assert not shown.__name__.startswith(("_", "<")), "a name that can be read"
+    assert len(source.splitlines()) <= 20 and '"""' in source
+    assert source.splitlines()[0].strip() in capsys.readouterr().out
+
+
+def test_after_a_try_the_solution_needs_no_second_call(capsys):
+    check("attention.weights", lambda scores: scores)
+    capsys.readouterr()
+    solution("attention.weights")
+    assert "def shares(scores" in capsys.readouterr().out
+
+
+FORBIDDEN = {  # by the prompts
+    "attention.weights": "softmax",
+    "heads.split": "rearrange",
+    "heads.merge": "rearrange",
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_the_solution_keeps_to_the_prompt(name):
+    assert FORBIDDEN[name] not in inspect.getsource(BANK[name].reference)
+
+
+def test_a_wrong_name_meets_the_nearest():
+    with pytest.raises(ValueError, match=r"did you mean attention\.weights"):
+        check("attention.weigths", None)
+
+
+def test_a_call_the_wrong_way_gets_a_sentence():
+    with pytest.raises(TypeError, match=r"^the name comes first: check\('masks.join'"):
+        check(torch.logical_and, "masks.join")
+    with pytest.raises(TypeError, match=r"^an answer is missing: check"):
+        check("masks.join")
+
+
+def test_the_case_that_differs_can_be_had():
+    def first_rows_only(scores):
+        return scores.softmax(-1) if scores.ndim == 2 else scores
+
+    check("attention.weights", first_rows_only)
+    (scores,) = case("attention.weights")
+    assert scores.shape == (2, 3, 5)
+    report = session._last["attention.weights"]
+    assert "Asked with scores 2×3×5." in report.lines
+    scores.zero_()
+    assert case("attention.weights")[0].any()  # made anew
+
+
+def test_the_case_is_the_one_that_the_report_shows(capsys):
+    def overwrites_a_batch(scores):
+        return (scores.sub_(0) if scores.ndim == 2 else scores.sub_(1)).softmax(-1)
+
+    for answer, status in (
+        (overwrites_a_batch, "changed"),
+        (lambda s: s.softmax(dim=1), "mistake"),
+    ):
+        check("attention.weights", answer)
+        report = session._last["attention.weights"]
+        assert (report.status, report.case) == (status, 1), report.text
+        assert case("attention.weights")[0].shape == (2, 3, 5)
+
+
+def test_the_example_in_the_book_runs_and_its_mistake_is_named(capsys):
+    page = Path(__file__).parents[2] / "notebooks" / "book" / "exercises.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    names = {}
+    exec(compile(code, page.name, "exec"), names)
+    assert capsys.readouterr().out == shown
+    exercise = names["exercise"]
+    for right in (exercise.reference, lambda v: torch.stack([x.norm() for x in v])):
+        assert examine(exercise, right).status == "right"
+    (mistake,) = exercise.mistakes
+    assert examine(exercise, mistake.function).mistake == mistake.name
+    fields = set(re.findall(r"(\w+)=", code)) & {*Exercise.__dataclass_fields__}
+    assert {"name", "statement", "cases", "mistakes", "hint"} <= fields
