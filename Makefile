@@ -29,7 +29,7 @@ MODELS_READY := $(MODELS)/$(call stamp,tests/models.txt)
 BENCH := $(VENV)/bench
 BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 
-.PHONY: help lab check lint notebooks test test-all test-worlds data diff refresh \
+.PHONY: help lab check lint notebooks test test-all test-worlds measure data diff refresh \
         bench record reset book setup
 .DEFAULT_GOAL := help
 
@@ -61,6 +61,9 @@ test-all: $(DEV_READY) $(MODELS_READY)  ## the same and the long tests, then the
 
 test-worlds: $(DEV_READY)  ## run the real-data notebooks on generated data instead
 	@COURSE_DATA=worlds $(PYTEST) --real-data-only notebooks
+
+measure: $(DEV_READY) $(MODELS_READY)  ## write down how long each test and each cell usually takes
+	@$(PYTEST) --measure
 
 data: $(READY)  ## fetch real stories, sentence pairs and a tokenizer into data/
 	@$(RUN) -m tests.support.fetch_data

@@ -29,7 +29,7 @@ from course_utils.workshop import fingerprint
 from tests.support.changed_notebooks import OPENED, record_of
 from tests.support.figures import FOLDER, figure_problems, unlike
 from tests.support.findings import expect_none
-from tests.support.mirror_data import trained_model
+from tests.support.mirror_data import data_fingerprint, trained_model
 from tests.support.notebook_environment import ROOT, notebook_environment
 from tests.support.notebook_rules import (
     Style,
@@ -359,7 +359,10 @@ def set_up_notebook(self):
     _environment.update(self.traces.variables())
     _nbval_setup(self)
     self.traces.note("the start of the kernel")
-    self.other = unlike(self.nb.metadata.get("made_with"), fingerprint())
+    here = fingerprint()
+    if touches_real_data(self.nb):
+        here["data"] = data_fingerprint()
+    self.other = unlike(self.nb.metadata.get("made_with"), here)
     OTHER[self.path.stem] = self.other
     for old in FOLDER.glob(f"{self.path.stem}_*.png"):
         old.unlink()

@@ -1,51 +1,70 @@
-"""What is slow is read from a file, and the file from a measurement."""
+"""A slow test says so, and what is usual is written down."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.support import slow_tests
 from tests.support.notebook_rules import ROOT
 
-
-def test_a_measurement_is_written_and_read():
-    tests = {"a.py::one": 1.0, "a.py::two": 0.9, "b.py::three": 5.0, "c.py::four": 20.0}
-    text = slow_tests.written(tests, {"a.py": 0.1, "b.py": 2.0, "c.py": 1.9})
-    assert slow_tests.read_slow(text) == {"a.py::one", "b.py", "c.py::four"}
-    listed = [line for line in text.splitlines() if not line.startswith("#")]
-    assert listed == ["   20.0  c.py::four", "    2.0  b.py", "    1.0  a.py::one"]
-
-
-def test_what_the_file_names_is_marked(request):
-    listed = slow_tests.read_slow(slow_tests.FILE.read_text("utf-8"))
-    assert listed, "make measure writes it"
-    for name in listed:
-        path, _, function = name.partition("::")
-        assert (ROOT / path).exists(), f"{name}: run make measure"
-        if function:
-            assert f"def {function}(" in (ROOT / path).read_text("utf-8"), name
-    for item in request.session.items:
-        name = slow_tests.function_of(item.nodeid)
-        slow = name in listed or name.split("::")[0] in listed
-        assert slow == bool(item.get_closest_marker("slow")), name
+SPINS = """\
+import time, pytest
+def spin(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+@pytest.mark.parametrize("part", (1, 2))
+def test_in_parts(part):
+    spin(1.7)
+def test_quick():
+    spin(0.2)
+@pytest.mark.slow
+def test_marked():
+    spin(3.2)
+"""
 
 
-def test_the_parameters_of_a_test_belong_together():
-    assert slow_tests.function_of("a.py::test_b[x::y[3]]") == "a.py::test_b"
+def pytest_on(*arguments, **environ):
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml")]
+    return subprocess.run(
+        [*command, "-p", "no:cacheprovider", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
+@pytest.mark.long
+def test_what_is_slow_and_not_marked_fails(tmp_path):
+    (tmp_path / "test_spins.py").write_text(SPINS)
+    printed = pytest_on(str(tmp_path))
+    assert "1 failed, 3 passed" in printed
+    assert "test_spins.py::test_in_parts takes 3." in printed
+
+
+def test_what_is_usual_is_written_and_read():
+    functions = {"test_a.py::test_one": 1.04, "test_a.py::test_two": 0.02}
+    cells = {"01_attention.ipynb": {"01-003": 4.26}}
+    before = {"test_b.py": {"test_three": 2.0}, "01_attention.ipynb": {"01-009": 9.0}}
+    text = slow_tests.written(functions, cells, before)
+    assert json.loads(text) == {
+        "01_attention.ipynb": {"01-003": 4.3},
+        "test_a.py": {"test_one": 1.0},
+        "test_b.py": {"test_three": 2.0},
+    }
+
+
+@pytest.mark.long
 def test_tests_have_the_same_names_in_every_process():
     """Two processes that share the tests must agree; sets have no fixed order."""
     listed = []
     for seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--collect-only", "--verbose", "tests"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-        )
-        listed.append(re.findall(r"<Function (.*)>", done.stdout))
+        printed = pytest_on("--collect-only", "--verbose", "tests", PYTHONHASHSEED=seed)
+        listed.append(re.findall(r"<Function (.*)>", printed))
     assert len(listed[0]) > 1000
     assert listed[0] == listed[1]
