@@ -35,17 +35,12 @@ UNLIKE = {
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
 def test_a_number_in_a_sentence_stands_in_a_cell_beside_it(number):
-    missing = list(unsupported_numbers(NOTEBOOKS[number]))
     quoted = QUOTED.get(number, set())
-    unneeded = quoted - {one for _, one, _ in missing}
     expect_none(
-        [
-            f"{cell}: no cell beside it gives {one}, after {before!r}; correct it, or "
-            f"add it to {LIST.name}"
-            for cell, one, before in missing
-            if one not in quoted
-        ]
-        + [f"{LIST.name} has {one} for {number} in vain" for one in sorted(unneeded)]
+        f"{cell}: no cell beside it gives {one}, after {before!r}; correct it, or add "
+        f"it to {LIST.name}"
+        for cell, one, before in unsupported_numbers(NOTEBOOKS[number])
+        if one not in quoted
     )
 
 
@@ -94,8 +89,8 @@ def test_most_altered_numbers_are_noticed():
         new = altered(found[0], chance)
         cell["source"] = source[: found.start()] + new + source[found.end() :]
         missing = {one for _, one, _ in unsupported_numbers(notebook)}
-        noticed += missing != QUOTED.get(number, set())
-    assert noticed > 160, noticed
+        noticed += not missing <= QUOTED.get(number, set())
+    assert noticed > 140, noticed
 
 
 def test_most_swapped_alt_texts_are_noticed():
