@@ -156,6 +156,7 @@ def test_stop_stays_with_the_reader():
         check(NAME, stopped)
 
 
+@pytest.mark.slow
 def test_a_notebook_goes_on_after_an_endless_answer_and_after_stop():
     manager, client = start_new_kernel(cwd=str(Path(__file__).parents[2]))
     shown = []

@@ -58,6 +58,7 @@ def way(request):
     torch.set_default_dtype(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 @every_exercise
 def test_right_answers_pass_and_known_mistakes_are_named(name, way, remembering):
@@ -99,6 +100,7 @@ def test_what_the_readme_says_of_exercises_is_true(capsys, fresh_session):
 # --- in whatever surroundings -----------------------------------------------------
 
 
+@pytest.mark.slow
 @every_exercise
 def test_an_exercise_can_be_checked_anywhere_and_soon(name):
     """Three crashed without gradients: training.step, clinic.dead_parameters, bytes."""
@@ -146,6 +148,7 @@ def refuses(*given):
     raise ValueError("not today")
 
 
+@pytest.mark.slow
 @every_coding_exercise
 def test_odd_answers_get_a_calm_report(name, remembering):
     for answer, text in ((refuses, "not today"), (lambda: 1, "It is called with")):
@@ -164,6 +167,7 @@ TENSORS_IN_OTHER_FORMS = (
 )
 
 
+@pytest.mark.slow
 @every_coding_exercise
 def test_tensors_in_other_forms_get_a_calm_report(name, remembering):
     for turn in TENSORS_IN_OTHER_FORMS:

@@ -91,6 +91,7 @@ def test_other_surroundings_are_noticed(kept, monkeypatch):
     assert changed.surroundings().endswith("1234abcd")
 
 
+@pytest.mark.long
 def test_a_notebook_that_passed_is_left_out(tmp_path):
     command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={tmp_path / 'cache'}"]
 

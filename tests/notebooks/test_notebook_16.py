@@ -178,6 +178,7 @@ def test_there_are_twelve_cases_or_more_and_all_are_tested(clinic):
     assert sorted(set(clinic[0]) - {0}) == sorted(REPAIRS) and len(REPAIRS) >= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REPAIRS)
 def test_a_case_runs_alone_and_changes_nothing_for_the_others(clinic, case):
     all_cells, setup = clinic
@@ -340,6 +341,7 @@ def test_the_mended_script_is_discharged(script, style):
     assert operate(script, repairs)[-2:] == ["still sick: nothing", "✓ solved"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, new", [(kind, new) for kind, many in USELESS.items() for new in many]
 )
@@ -354,6 +356,7 @@ def test_a_useless_repair_of_the_script_is_named(script, kind, new):
         assert printed[-2:] == [f"still sick: the {kind}", "not solved yet"]
 
 
+@pytest.mark.slow
 def test_the_answer_tells_the_losses_of_the_repaired_scripts(script):
     told = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     [answer] = [c for c in told if "*The optimizer.*" in "".join(c["source"])]
@@ -374,6 +377,7 @@ def test_the_answer_tells_the_losses_of_the_repaired_scripts(script):
 ON_NEW = ("model, held_out)", "model, [opening(10_000 + i) for i in range(200)])")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width, nats", [(24, "1.12"), (48, "1.23"), (96, "1.27")])
 def test_the_answer_tells_of_other_widths_on_new_openings(script, width, nats):
     repairs = [(piece, good[0]) for piece, good in MENDED.values()]

@@ -50,6 +50,7 @@ def test_this_machine_can_be_reached(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_command_runs_beside_the_mirror_and_keeps_its_exit_code():
     code = "from os import environ as e; print(e['HF_ENDPOINT'], e['TQDM_DISABLE']);"
     code += "exit(3)"
@@ -90,6 +91,7 @@ def second_checkout(request, tmp_path):
         subprocess.run(remove, cwd=ROOT, check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_a_kernel_imports_the_checkout_under_test(second_checkout):
     """The environment that runs it has this checkout installed."""
     source = "from course_utils import masks\n\nprint(masks.CHECKOUT)"

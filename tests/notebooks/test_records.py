@@ -292,6 +292,7 @@ def test_an_unknown_notebook_is_refused():
     assert re.search(r"NB=99 must have a script in .*records; got nb", done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gives, wrong", [("float('nan')", "nan"), ("None", "None")])
 def test_a_script_that_fails_leaves_the_record(project, gives, wrong):
     before = path_of(project).read_bytes()
@@ -304,6 +305,7 @@ def test_a_script_that_fails_leaves_the_record(project, gives, wrong):
     assert path_of(project).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_meanwhile_is_named(project):
     before = path_of(project).read_bytes()
     script = SCRIPT.replace(
@@ -348,6 +350,7 @@ def interrupted(project, stop):
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_loses_nothing(project, stop):
@@ -358,6 +361,7 @@ def test_an_interrupted_run_loses_nothing(project, stop):
         assert said == "stopped: the record is as it was\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX systems")
 def test_a_person_at_a_terminal_sees_the_time_that_is_left(project):
     import pty

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.two_processes import SECONDS, is_worker, shared, usual_seconds
 
-SLOW = 3.0  # CPU-seconds of one function, all its parameters together
+SLOW = 6.0  # CPU-seconds of one function, all its parameters together
 LEAST = 0.1  # what takes less is not written down
 FUNCTIONS = shared("functions")  # "file::function" -> CPU-seconds
 CELLS = shared("cells")

@@ -221,6 +221,7 @@ PLANTED = {  # a fault that the package had or might get -> a case that must not
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_is_noticed(fault):
     name = PLANTED[fault]
@@ -240,6 +241,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 def test_the_pretended_accelerator_refuses_what_a_real_one_refuses():
     program = "with pretended.accelerator():\n    for call in given:\n"
     program += "        answers[call] = str(evaluated(call, 'mps'))"

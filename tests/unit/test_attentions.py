@@ -107,6 +107,7 @@ def bertviz_params(html):
     return json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALONE)
 def test_a_model_that_reads_one_text_is_shown(name, shown):
     out = outputs(name)
@@ -199,6 +200,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_view(form, shown):
     show_attention(FORMS["dict"], TARGETS, title="Random.")

@@ -38,6 +38,7 @@ def test_the_halves_share_no_story(stories):
     assert chosen and reported and not chosen & reported
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WAYS)
 def test_each_way_learns_from_the_same_batches(stories, name):
     if name == "trainer" and importlib.util.find_spec("accelerate") is None:

@@ -144,6 +144,7 @@ def test_training_ends_when_no_pair_is_left():
     assert bpe.train([], 300).vocab_size == 260
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.exists(), reason="no real stories beside this folder")
 def test_real_stories_within_a_minute(tmp_path, record_budget):
     texts = REAL.read_text("utf-8").split("<|endoftext|>")

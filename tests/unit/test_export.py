@@ -770,6 +770,7 @@ def assert_used_as_ours(python, folder):
     return found["version"]
 
 
+@pytest.mark.slow
 def test_people_use_the_folder_as_it_is(tmp_path):
     version = assert_used_as_ours(sys.executable, tmp_path / "folder")
     assert version.startswith("5.")

@@ -43,6 +43,7 @@ def test_the_scores_are_those_of_the_model(kind, rows, length):
         torch.testing.assert_close(step(ids[:, :end]), logits[:, end - 1])
 
 
+@pytest.mark.slow
 @every_kind
 def test_the_text_is_the_same(kind):
     model, prompt = model_of(kind), prompts(3, 5)

@@ -84,6 +84,7 @@ def test_the_weights_are_those_that_were_measured(name):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name, data, steps",
     [
@@ -258,6 +259,7 @@ def storyteller_bits(texts):
     return bits_per_byte(loss, labels, sum(len(text.encode()) for text in texts))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not NEW_STORIES.is_file(), reason="needs the stories")
 def test_the_storyteller_reads_new_stories_well(record_budget):
     """Of new stories every second one: the others chose the recipe."""
@@ -265,6 +267,7 @@ def test_the_storyteller_reads_new_stories_well(record_budget):
     record_budget("storyteller, bits in a thousand bytes", round(1000 * new), 680)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL_STORIES.is_file(), reason="needs the training stories")
 def test_the_storyteller_does_not_recite_its_training_stories():
     known = set()

@@ -43,6 +43,7 @@ def assert_as_one(tmp_path, whole):
 shards = pytest.mark.parametrize("shard", ["0", "1"], ids=["whole", "sharded"])
 
 
+@pytest.mark.slow
 @shards
 def test_two_processes_see_the_losses_of_one(tmp_path, shard):
     done = launch(tmp_path, shard=shard)
@@ -51,6 +52,7 @@ def test_two_processes_see_the_losses_of_one(tmp_path, shard):
     assert_as_one(tmp_path, run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shard, optimizer", [("0", "adamw"), ("1", "adamw"), ("1", "muon")]
 )

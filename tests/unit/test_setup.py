@@ -182,6 +182,7 @@ plots.equation([("Q", [[7]], "query")])
 """
 
 
+@pytest.mark.slow
 def test_figures_get_the_alt_texts_that_their_cell_keeps(tmp_path):
     """The kernel is sent the cell's metadata, as JupyterLab sends it."""
     import nbformat

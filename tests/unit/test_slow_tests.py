@@ -19,12 +19,12 @@ def spin(seconds):
         pass
 @pytest.mark.parametrize("part", (1, 2))
 def test_in_parts(part):
-    spin(1.7)
+    spin(3.2)
 def test_quick():
     spin(0.2)
 @pytest.mark.slow
 def test_marked():
-    spin(3.2)
+    spin(6.2)
 """
 
 
@@ -44,7 +44,7 @@ def test_what_is_slow_and_not_marked_fails(tmp_path):
     (tmp_path / "test_spins.py").write_text(SPINS)
     printed = pytest_on(str(tmp_path))
     assert "1 failed, 3 passed" in printed
-    assert "test_spins.py::test_in_parts takes 3." in printed
+    assert "test_spins.py::test_in_parts takes 6." in printed
 
 
 def test_what_is_usual_is_written_and_read():

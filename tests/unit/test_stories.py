@@ -260,6 +260,7 @@ def test_a_grammar_that_lacks_a_part_is_refused(begin, end, words):
 # --- the grader ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_false_alarm(told):
     for one in told:
         assert grade(one.text).full_marks, f"{one.text}\n{grade(one.text)}"

@@ -768,6 +768,7 @@ def failing_at(stop):
     return stopped
 
 
+@pytest.mark.slow
 @optimizers
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer):
     whole = run(tmp_path / "whole", optimizer)
@@ -860,6 +861,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     assert train(make_model(), batches, again, checkpoints=tmp_path).steps[-1] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["notes.json", ".metadata", "__0_0.distcp"])
 @pytest.mark.parametrize(
     "damage",
@@ -946,6 +948,7 @@ def newest(folder):
     return max([0, *(int(path.name[5:]) for path in list_checkpoints(folder))])
 
 
+@pytest.mark.slow
 def test_killed_once_and_resumed_the_losses_are_bit_equal(tmp_path):
     assert start_and_kill(tmp_path / "killed", "adamw", 2) == -signal.SIGKILL
     assert run(tmp_path / "killed") == run(tmp_path / "whole")

@@ -138,6 +138,7 @@ PACKED = torch.block_diag(torch.ones(2, 2), torch.ones(3, 3)).bool().tril()
 WINDOW = WHOLE.tril() & ~WHOLE.tril(-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [WHOLE, PACKED, WINDOW])
 @pytest.mark.parametrize("make", [encoder, classifier, windowed, grouped])
 def test_maps_are_true_under_any_mask(make, mask, shown):
@@ -286,6 +287,7 @@ def test_hostile_tokens_stay_text(shown):
 SHARPNESS = (0.0, 0.3, 1.0, 1.5, 2.0, 3.0, 10.0)
 
 
+@pytest.mark.slow
 def test_a_view_is_small(shown, record_budget):
     for layers, heads, tokens, allowed in ((2, 4, 7, 15), (6, 8, 20, 33)):
         for sharpness in SHARPNESS:
@@ -330,6 +332,7 @@ NUMBERED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", NUMBERED)
 @pytest.mark.parametrize("show", [show_attention, bertviz_offline.show_bertviz])
 def test_no_layer_is_lost(names, show, shown):
@@ -420,6 +423,7 @@ def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
     assert shown[1][0]["image/png"] and "trust" in shown[0][0]["text/plain"]
 
 
+@pytest.mark.slow
 def test_bertviz_takes_hostile_tokens_as_text(shown):
     weights = {"": torch.eye(len(HOSTILE))[None, None]}
     for view in ("head", "model"):
