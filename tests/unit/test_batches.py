@@ -87,6 +87,22 @@ FROZEN = {
 }
 
 
+def test_the_seed_is_0_unless_another_is_given():
+    for make, data in (
+        (packed_batches, TEXTS),
+        (padded_batches, TEXTS),
+        (pair_batches, PAIRS),
+        (labelled_batches, LABELLED),
+    ):
+        options = {"batch_size": BATCH, "special": SPECIAL}
+        if make is packed_batches:
+            options["length"] = LENGTH
+        usual, first = make(data, **options)(3), make(data, **options, seed=0)(3)
+        other = make(data, **options, seed=1)(3)
+        assert all(map(torch.equal, usual, first))
+        assert not all(a.equal(b) for a, b in zip(first, other, strict=True))
+
+
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_order_never_changes(make):
     batches = make()
