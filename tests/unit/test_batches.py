@@ -87,20 +87,26 @@ FROZEN = {
 }
 
 
+def torch_rows(indices):
+    return (torch.tensor(indices),)
+
+
 def test_the_seed_is_0_unless_another_is_given():
-    for make, data in (
-        (packed_batches, TEXTS),
-        (padded_batches, TEXTS),
-        (pair_batches, PAIRS),
-        (labelled_batches, LABELLED),
+    usual = {"batch_size": BATCH, "special": SPECIAL}
+    windows = {"batch_size": BATCH, "length": LENGTH}
+    for make, data, options in (
+        (packed_batches, TEXTS, windows | {"special": SPECIAL}),
+        (PackedBatches, torch.arange(99), windows),
+        (padded_batches, TEXTS, usual),
+        (pair_batches, PAIRS, usual),
+        (labelled_batches, LABELLED, usual),
+        (RowBatches, range(9), {"batch_size": BATCH, "rows": torch_rows}),
     ):
-        options = {"batch_size": BATCH, "special": SPECIAL}
-        if make is packed_batches:
-            options["length"] = LENGTH
-        usual, first = make(data, **options)(3), make(data, **options, seed=0)(3)
-        other = make(data, **options, seed=1)(3)
-        assert all(map(torch.equal, usual, first))
-        assert not all(a.equal(b) for a, b in zip(first, other, strict=True))
+        found, first, other = (
+            [str(make(data, **options, **seed)(step)) for step in range(4)]
+            for seed in ({}, {"seed": 0}, {"seed": 1})
+        )
+        assert found == first != other
 
 
 @pytest.mark.parametrize("make", MAKERS)
