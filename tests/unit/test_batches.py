@@ -87,6 +87,28 @@ FROZEN = {
 }
 
 
+def torch_rows(indices):
+    return (torch.tensor(indices),)
+
+
+def test_the_seed_is_0_unless_another_is_given():
+    usual = {"batch_size": BATCH, "special": SPECIAL}
+    windows = {"batch_size": BATCH, "length": LENGTH}
+    for make, data, options in (
+        (packed_batches, TEXTS, windows | {"special": SPECIAL}),
+        (PackedBatches, torch.arange(99), windows),
+        (padded_batches, TEXTS, usual),
+        (pair_batches, PAIRS, usual),
+        (labelled_batches, LABELLED, usual),
+        (RowBatches, range(9), {"batch_size": BATCH, "rows": torch_rows}),
+    ):
+        found, first, other = (
+            [str(make(data, **options, **seed)(step)) for step in range(4)]
+            for seed in ({}, {"seed": 0}, {"seed": 1})
+        )
+        assert found == first != other
+
+
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_order_never_changes(make):
     batches = make()

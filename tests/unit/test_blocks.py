@@ -7,12 +7,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from course_utils.blocks import DecoderBlock, EncoderBlock
-from course_utils.config import EncoderDecoderConfig, StackConfig
+from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
+from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
 from course_utils.feedforward import FeedForward, SwiGLU
 from course_utils.masks import causal_mask, padding_mask
 from course_utils.models import EncoderDecoder
 from course_utils.norms import RMSNorm
+from course_utils.positions import rotary_table
 from tests.support.twins import torch_decoder_layer, torch_encoder_layer
 
 STYLES = [("pre", "relu"), ("post", "relu"), ("pre", "gelu"), ("post", "gelu")]
@@ -159,3 +160,17 @@ def test_dropout_of_the_feedforward_comes_before_its_last_layer():
     torch.manual_seed(0)
     made = FeedForward(8, 64, dropout=0.5)(torch.randn(1, 500, 8))
     assert (made == 0).double().mean() < 0.01
+
+
+def test_blocks_look_both_ways_unless_told():
+    torch.manual_seed(0)
+    stack = StackConfig(d_model=8, num_heads=2, d_ff=16)
+    llama = LlamaConfig(vocab_size=9, d_model=8, num_heads=2, d_ff=16)
+    x = torch.randn(2, 5, 8)
+    for block, given in (
+        (EncoderBlock(stack), (x,)),
+        (LlamaBlock(llama), (x, rotary_table(5, 4))),
+    ):
+        both_ways, causal = block(*given, causal=False), block(*given, causal=True)
+        assert torch.equal(block(*given), both_ways)
+        assert not torch.allclose(both_ways[:, 0], causal[:, 0])

@@ -229,6 +229,35 @@ def test_tables_are_made_anew_when_a_model_leaves_the_meta_device():
     assert torch.equal(table, sinusoidal_positions(STACK.max_length, 24))
 
 
+def test_fresh_decoders_have_the_spread_of_gpt_2():
+    """0.02, and less by the root of twice the depth where a layer writes back."""
+    stack = StackConfig(d_model=64, num_heads=2, num_layers=3, positions="learned")
+    sizes = {"d_model": 64, "num_heads": 2, "num_layers": 3}
+    torch.manual_seed(0)
+    for model in (
+        DecoderLM(DecoderConfig(vocab_size=99, stack=stack)),
+        LlamaLM(LlamaConfig(vocab_size=99, **sizes)),
+    ):
+        for name, weight in model.named_parameters():
+            if weight.ndim == 2:
+                writes = name.endswith(("to_output.weight", "down.weight"))
+                expected = 0.02 / 6**0.5 if writes else 0.02
+                assert weight.std().item() == pytest.approx(expected, rel=0.05), name
+            elif name.endswith("bias"):
+                assert not weight.any(), name
+
+
+def test_an_encoder_without_padding_reads_every_id():
+    torch.manual_seed(0)
+    padded = Encoder(VOCAB, STACK).eval()
+    plain = Encoder(VOCAB, STACK, pad_id=None).eval()
+    plain.load_state_dict(padded.state_dict())
+    ids = some_ids(low=1)
+    torch.testing.assert_close(plain(ids), padded(ids))
+    ids[:, -1] = 0
+    assert not torch.allclose(plain(ids)[:, 0], padded(ids)[:, 0])
+
+
 def test_tied_weights_are_one_tensor_and_differ_otherwise():
     models = decoders()
     for name, model in models.items():

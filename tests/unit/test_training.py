@@ -1,5 +1,6 @@
 """Training: identities of the loop, and bit-equal resumption."""
 
+import itertools
 import math
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -30,6 +32,7 @@ from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.recurrent import RecurrentSeq2Seq
 from course_utils.shapes import IGNORED
 from course_utils.text.tokenizer import train_words
+from course_utils.training import loop
 from course_utils.training.checkpoints import (
     KEPT,
     list_checkpoints,
@@ -818,6 +821,17 @@ def test_evaluations_survive_a_resumption(tmp_path):
         make_model(), batches, config, checkpoints=tmp_path / "b", **options
     )
     assert resumed == whole and len(whole.evaluations) == 8
+
+
+def test_the_time_of_a_resumed_run_counts_its_beginning(tmp_path, monkeypatch):
+    """By a clock that goes on by one whenever it is read: at the start, and a step."""
+    clock = SimpleNamespace(perf_counter=itertools.count().__next__)
+    monkeypatch.setattr(loop, "time", clock)
+    config = replace(CONFIG, steps=6, checkpoint_every=2)
+    with pytest.raises(KeyboardInterrupt):
+        train(make_model(), failing_at(4), config, checkpoints=tmp_path)
+    history = train(make_model(), batches, config, checkpoints=tmp_path)
+    assert history.seconds == 6
 
 
 def test_the_newest_two_are_kept_and_leftovers_are_cleared(tmp_path):
