@@ -40,7 +40,7 @@ def _rows(generator):
         (_row(near, 6), 5),
         (_row(near, 10), 3),
         (_row(far, 8), 4),
-        (_row(15.5, 6), 2),  # the cosine of pair 0 lies below 0
+        (_row(16.5, 6), 2),  # sine and cosine of pair 0 lie below 0
         (_row(far, 2), 0),
     ]
 
