@@ -77,8 +77,8 @@ refresh: $(DEV_READY) $(MODELS_READY)  ## re-execute and store the notebooks, or
 bench: $(READY) $(BENCH_READY)  ## measure the speed, 90 minutes: DATA=folder with train.txt and valid.txt
 	@PYTHONPATH=$(BENCH) $(RUN) -m benchmarks $(if $(DATA),--data $(DATA))
 
-record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17
-	@$(IN_NOTEBOOK_ENV) -m course_utils.training.records $(NB)
+record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17 CONFIRM=1
+	@$(IN_NOTEBOOK_ENV) -m course_utils.training.records $(if $(CONFIRM),--confirm) $(NB)
 
 reset: $(READY)  ## bring back one working copy: NB=01
 	@$(RUN) -m course_utils.workshop reset $(NB)

@@ -11,6 +11,8 @@ A recorded run is two files in `notebooks/records/`, found by their name:
                         where and when, and checksums of all that had a part in it
 
 `make record NB=17` writes the record. A notebook draws it, and runs a point itself.
+After a change that cannot matter, `make record NB=17 CONFIRM=1` runs one point and,
+where its numbers are as recorded, keeps the record with the new checksums.
 """
 
 import argparse
@@ -44,6 +46,7 @@ FOLDER = Path("notebooks") / "records"  # in the project
 CORES = 2  # as many as CI has, so that the minutes of two records compare
 THREADS = 1  # of each point: small models gain nothing from more
 DIGITS = 16  # of a checksum, in base 16
+NEAR = 0.02  # by such a share may a number differ that is confirmed
 
 Point = dict[str, int | float | str]
 Numbers = dict[str, float]
@@ -58,6 +61,7 @@ class Record:
     those of the script. files: {path in the project: checksum} of the script, of every
     module of the project that it imported and of every file that it opened there.
     results: for each point a dictionary of "point", "numbers" and "seconds".
+    confirmed: when a point gave its numbers again, and the files were read anew.
     """
 
     date: str
@@ -68,6 +72,7 @@ class Record:
     seeds: list[int]
     files: dict[str, str]
     results: list[dict]
+    confirmed: str = ""
 
     def numbers(self, **point: int | float | str) -> Numbers:
         """What the script gave for one point, {name: number}.
@@ -172,7 +177,7 @@ def check_record(name: str, root: Path = ROOT) -> Record:
     if changed:
         raise ValueError(
             f"{', '.join(changed)} changed since {name}.json was recorded: "
-            f"run `{command}`"
+            f"run `{command}`, or add CONFIRM=1 if that cannot matter"
         )
     if [result["point"] for result in record.results] != script.POINTS:
         raise ValueError(
@@ -244,8 +249,35 @@ def make_record(name: str, root: Path = ROOT, cores: int = CORES) -> Path:
         files=dict(sorted(files.items())),
         results=results,
     )
+    return _write(path, asdict(record))
+
+
+def confirm_record(name: str, root: Path = ROOT) -> Path:
+    """Run the first point again; if its numbers are as recorded, renew the checksums.
+
+    Raises ValueError where a number differs from the recorded one by more than `NEAR`.
+    """
+    record = load_record(name, root)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, _watch_files) as pool:
+        result, used = pool.submit(_run_point, name, root, 0).result()
+    for quantity, recorded in record.numbers(**result["point"]).items():
+        now = result["numbers"][quantity]
+        if not math.isclose(now, recorded, rel_tol=NEAR):
+            raise ValueError(
+                f"{quantity} of {result['point']} is {now}, recorded {recorded}: "
+                f"run `make record NB={name[2:4]}`"
+            )
+    known = {path: _checksum(root / path) for path in record.files}
+    files = {path: found for path, found in (known | used).items() if found}
+    content = asdict(record) | {"files": dict(sorted(files.items()))}
+    content["confirmed"] = date.today().isoformat()
+    return _write(_path(name, root, ".json"), content)
+
+
+def _write(path: Path, content: dict) -> Path:
     unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(_as_text(asdict(record)), encoding="utf-8", newline="\n")
+    unfinished.write_text(_as_text(content), encoding="utf-8", newline="\n")
     unfinished.replace(path)
     return path
 
@@ -377,8 +409,10 @@ def main(arguments: list[str] | None = None) -> None:
     """The command line: the numbers of notebooks, such as 17; without any, all."""
     names = sorted(path.stem for path in (ROOT / FOLDER).glob("nb[0-9][0-9]_*.py"))
     parser = argparse.ArgumentParser(prog="python -m course_utils.training.records")
+    parser.add_argument("--confirm", action="store_true", help="run one point only")
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 17")
-    given = parser.parse_args(arguments).notebooks
+    options = parser.parse_args(arguments)
+    given = options.notebooks
     for number in given:
         if not any(name[2:4] == number for name in names):
             known = ", ".join(names) or "none"
@@ -386,10 +420,12 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         for name in names:
             if not given or name[2:4] in given:
-                make_record(name)
+                confirm_record(name) if options.confirm else make_record(name)
                 print(f"{name}: {load_record(name)}", flush=True)
     except KeyboardInterrupt:
         raise SystemExit("stopped: the record is as it was") from None
+    except ValueError as problem:
+        raise SystemExit(str(problem)) from None
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import yaml
 from tests.support.browser_page import browser, watched
 from tests.support.browser_views import BERTVIZ, OURS, serious, use_all
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SOURCE, BUILT = ROOT / "notebooks" / "book", ROOT / "_build" / "html"

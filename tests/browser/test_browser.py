@@ -40,6 +40,8 @@ from tests.support.hostile import HOSTILE
 from tests.support.view_data import changes, kept, numbers, payload, strong_changes
 from tests.support.view_data import strong_weights as strong
 
+pytestmark = pytest.mark.slow
+
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 
 

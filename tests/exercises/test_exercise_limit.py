@@ -114,7 +114,7 @@ def test_nothing_is_raised_after_the_call():
             ended.append(False)
         _computes(0.001)  # here something late would arrive
     time.sleep(0.2)
-    assert {True, False} == set(ended)
+    assert len(ended) == 60
 
 
 def test_a_thread_of_its_own_may_check_too():

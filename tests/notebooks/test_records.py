@@ -215,6 +215,19 @@ def test_a_changed_file_is_named(project, changed):
         check_record("nb90_toy", project)
 
 
+@pytest.mark.slow
+def test_a_change_that_does_not_matter_is_confirmed_by_a_run(project):
+    script = path_of(project, "nb90_toy.py")
+    script.write_text(SCRIPT + "# changed\n")
+    records.confirm_record("nb90_toy", project)
+    assert check_record("nb90_toy", project).confirmed
+    before = path_of(project).read_bytes()
+    script.write_text(SCRIPT.replace("4 * size", "5 * size"))
+    with pytest.raises(ValueError, match=r"loss of .* is 1\.875, recorded 1\.5"):
+        records.confirm_record("nb90_toy", project)
+    assert path_of(project).read_bytes() == before
+
+
 def test_a_file_that_is_gone_is_named(project):
     path_of(project, "words.txt").unlink()
     with pytest.raises(ValueError, match=r"^notebooks/records/words.txt changed "):
