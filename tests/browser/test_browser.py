@@ -1,6 +1,5 @@
 """Views as a person meets them: in Chromium, with no network."""
 
-import os
 import time
 from pathlib import Path
 
@@ -435,7 +434,6 @@ def test_neurons_and_pieces_say_what_holds(chromium, every, tmp_path):
 
 
 def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
-    patience = float(os.environ.get("COURSE_PATIENCE", "1"))
     torch.manual_seed(0)
     weights = {f"blocks.{i}": random_weights(12, 128, 128) for i in range(12)}
     show_attention(weights, [f"token{i}" for i in range(128)], title="Large.")
@@ -445,19 +443,18 @@ def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
     began = time.perf_counter()
     with watched(chromium, path.as_uri()) as page:
         page.locator(".overview button").nth(143).wait_for()
-        assert time.perf_counter() - began < 2 * patience
+        assert time.perf_counter() - began < 10, "it hangs"
         took = page.evaluate(
             """() => { const one = document.querySelectorAll(".queries button");
             const began = performance.now();
             for (let i = 0; i < 20; i++) one[i + 50].onpointerenter();
             return (performance.now() - began) / 20; }"""
         )
-        assert took < 50 * patience, "milliseconds for one hover"
+        assert took < 250, "milliseconds for one hover: it hangs"
         keep_picture(page, "explorer-large")
 
 
 def test_a_large_comparison_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
-    patience = float(os.environ.get("COURSE_PATIENCE", "1"))
     torch.manual_seed(0)
     before = [random_weights(12, 128, 128) for _ in range(6)]
     after = [random_weights(12, 128, 128) for _ in range(6)]
@@ -469,14 +466,14 @@ def test_a_large_comparison_opens_soon_and_stays_fluid(chromium, shown, tmp_path
     began = time.perf_counter()
     with watched(chromium, path.as_uri()) as page:
         page.locator(".overview button").nth(71).wait_for()
-        assert time.perf_counter() - began < 2 * patience
+        assert time.perf_counter() - began < 10, "it hangs"
         took = page.evaluate(
             """() => { const one = document.querySelectorAll(".queries button");
             const began = performance.now();
             for (let i = 0; i < 20; i++) one[i + 50].onpointerenter();
             return (performance.now() - began) / 20; }"""
         )
-        assert took < 50 * patience, "milliseconds for one hover"
+        assert took < 250, "milliseconds for one hover: it hangs"
         keep_picture(page, "comparison-large")
 
 
