@@ -40,3 +40,10 @@ def fresh_session(monkeypatch):
     monkeypatch.setattr(session, "_steps", {})
     monkeypatch.setattr(session, "_right", {})
     monkeypatch.setattr(session, "_asked", set())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_autograd():
+    """Its first call imports SymPy; a time limit that ends an import breaks it."""
+    x = torch.ones(2, requires_grad=True)
+    torch.autograd.grad(2 * x, x, torch.ones(2))
