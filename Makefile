@@ -7,7 +7,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install -qq --disable-pip-version-check
 IN_NOTEBOOK_ENV := $(RUN) tests/support/notebook_environment.py $(RUN)
-PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup  # a notebook stays in one process
+PYTEST := $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The name of a stamp says where and from which files something was installed; a stamp
 # is written only after success.

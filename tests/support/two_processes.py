@@ -1,8 +1,8 @@
-"""pytest plugin: `-n 2 --dist loadgroup`: what goes together, what comes first.
+"""pytest plugin for `-n 2 --dist loadfile --no-loadscope-reorder`.
 
-A notebook is one unit, and so is a file of tests unless it says otherwise; the longest
-come first. What the workers collect under `SHARED` reaches the process that reports.
-Knows xdist and names. Knows nothing of what runs.
+A notebook, and a file of tests, runs in one process; the longest come first. What the
+workers collect under `SHARED` reaches the process that reports. Knows xdist and names.
+Knows nothing of what runs.
 """
 
 import json
@@ -29,18 +29,13 @@ def is_worker(config):
     return hasattr(config, "workerinput")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items):
     usual = usual_seconds()
 
     def seconds(item):
-        name = item.path.name
-        return sum(usual.get(name, {}).values())
+        return sum(usual.get(item.path.name, {}).values())
 
     items.sort(key=seconds, reverse=True)  # stable: the items of a file stay together
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 def pytest_sessionfinish(session):
