@@ -162,7 +162,7 @@ CLAIMS = {
             lambda narrow, wide, taken, times: (
                 0 < narrow < wide < 100 and 0 < taken < 600 and 1 < times < 100
             ),
-            "max(utilization.values()) < 1",
+            "utilization[512] > utilization[32]",
         ),
         Claim(
             "here and now {live:.4f}, recorded",
