@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from known_worlds.phrases import pair
 from torch import Tensor
 
-from course_utils.data.worlds.phrases import pair
 from course_utils.decoding import CachedStep, TranslationStep, beam_search, greedy
 from course_utils.export import export_llama
 from course_utils.fast_step import FastStep

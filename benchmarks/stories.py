@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from course_utils.data.batches import RowBatches, padded_batches
 from course_utils.data.hub import load_texts
-from course_utils.text.tokenizer import train_bpe
+from course_utils.tokenizer import train_bpe
 
 VOCABULARY = 2048
 CONTEXT = 256

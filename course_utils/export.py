@@ -29,8 +29,8 @@ from course_utils.llama_folder import (
 )
 from course_utils.models import LlamaLM
 from course_utils.shapes import check_index, check_text, check_type, shown
-from course_utils.text.tokenizer import ROLES, Tokenizer
-from course_utils.text.tokenizer_folder import (
+from course_utils.tokenizer import ROLES, Tokenizer
+from course_utils.tokenizer_folder import (
     TOKENIZER,
     TOKENIZER_CONFIG,
     has_tokenizer,

@@ -25,7 +25,7 @@ from course_utils.shapes import (
     check_type,
     shown,
 )
-from course_utils.text.tokenizer_folder import read_settings
+from course_utils.tokenizer_folder import read_settings
 
 SETTINGS = {  # theirs -> ours
     "vocab_size": "vocab_size",

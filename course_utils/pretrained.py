@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
+from known_worlds.senses import labels, usage
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save_file
@@ -26,9 +27,8 @@ from course_utils.data.batches import (
     pair_batches,
 )
 from course_utils.data.hub import load_pairs, load_texts
-from course_utils.data.worlds.senses import labels, usage
 from course_utils.shapes import check_integer, check_positive, check_type, shown
-from course_utils.text.tokenizer import Tokenizer, train_bpe, train_words
+from course_utils.tokenizer import Tokenizer, train_bpe, train_words
 from course_utils.training.loop import History, train
 from course_utils.training.losses import class_loss, next_token_loss, translation_loss
 

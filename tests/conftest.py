@@ -15,8 +15,12 @@ ROOT = Path(__file__).parents[1]
 # Called so often while a world is counted through that checks would take minutes.
 UNCHECKED = ("stories.py", "story_grammar.py", "story_graph.py", "grading.py")
 modules = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in (ROOT / "course_utils").rglob("*.py")
+    ".".join(path.relative_to(folder).with_suffix("").parts)
+    for folder, pattern in (
+        (ROOT, "course_utils/**/*.py"),
+        (ROOT / "packages", "**/*.py"),
+    )
+    for path in folder.glob(pattern)
     if path.name not in ("__init__.py", *UNCHECKED)
 ]
 banks = [path.stem for path in (ROOT / "notebooks" / "exercises").glob("nb*.py")]

@@ -47,7 +47,7 @@ def load_texts(
     limit = _checked_limit(source, split, limit)
     shapes.check_text(column=column)
     if source == "stories":
-        from course_utils.data.worlds.stories import story
+        from known_worlds.stories import story
 
         if column != "text":
             raise ValueError(f"column={column!r} was given, but worlds have no columns")
@@ -76,7 +76,7 @@ def load_pairs(
     """
     limit = _checked_limit(source, split, limit)
     if source == "phrases":
-        from course_utils.data.worlds.phrases import pair
+        from known_worlds.phrases import pair
 
         drawn = [pair(index, split) for index in range(_needed(limit, source))]
         return [(one.source, one.target) for one in drawn]
@@ -99,7 +99,7 @@ def load_labelled(
     """
     limit = _checked_limit(source, split, limit)
     if source == "senses":
-        from course_utils.data.worlds.senses import labels, usage
+        from known_worlds.senses import labels, usage
 
         drawn = [usage(index, split) for index in range(_needed(limit, source))]
         return [(one.text, labels()[one.label]) for one in drawn]

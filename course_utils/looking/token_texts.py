@@ -9,7 +9,7 @@ from typing import Any
 import tokenizers
 
 from course_utils.shapes import check_type, shown
-from course_utils.text.tokenizer import BYTE_OF
+from course_utils.tokenizer import BYTE_OF
 
 _CONTROLS = {chr(code) for code in (*range(32), *range(127, 160))} - {"\t", "\n"}
 _SPACE = "Ġ"  # how such a vocabulary spells a space

@@ -4,12 +4,12 @@ Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attend
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def _cosine_inputs(generator):

@@ -3,10 +3,9 @@
 Knows tensors. Knows nothing of how an answer is run or shown.
 """
 
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
-
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def through_softmax(weights: Tensor, gradients: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import torch
 from einops import rearrange
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.attention import split_heads
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- split -------------------------------------------------------------------------
 

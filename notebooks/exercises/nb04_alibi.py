@@ -4,9 +4,9 @@ Knows the shared function. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.positions import alibi_bias
 
 

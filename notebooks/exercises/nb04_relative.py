@@ -4,10 +4,9 @@ Knows indices into a table. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
-
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def _back(query_length, key_length):

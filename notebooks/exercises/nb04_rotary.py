@@ -6,10 +6,10 @@ Knows the shared functions. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.positions import rotary_table, rotate, sinusoidal_positions
 
 # --- a step ------------------------------------------------------------------------

@@ -6,9 +6,9 @@ Knows the shared table. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.positions import sinusoidal_positions
 
 

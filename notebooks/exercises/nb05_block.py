@@ -4,11 +4,10 @@ Knows the shared block. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from named_mistakes.drawing import Part, normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from course_utils.exercises.drawing import Part, normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- the block ---------------------------------------------------------------------
 

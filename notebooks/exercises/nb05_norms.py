@@ -4,10 +4,9 @@ Knows the shared formula. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
-
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- the norm ----------------------------------------------------------------------
 

@@ -4,11 +4,10 @@ Knows small blocks, healthy and sick. Knows nothing of how an answer is run or s
 """
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def road_is_free(block: nn.Module, x: Tensor) -> bool:

@@ -7,11 +7,11 @@ import functools
 from types import SimpleNamespace
 
 import torch
+from named_mistakes.drawing import Part, normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.exercises.drawing import Part, normal
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.models import Encoder
 
 # --- the stack ---------------------------------------------------------------------

@@ -4,13 +4,13 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
 from course_utils.attention import attention_weights
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.recurrent import RecurrentAttention
 
 # --- one step ----------------------------------------------------------------------

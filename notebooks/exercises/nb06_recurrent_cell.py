@@ -4,12 +4,11 @@ Knows tensors. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import GRUCell
-
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def gru_step(x: Tensor, state: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:

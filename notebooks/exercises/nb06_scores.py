@@ -3,11 +3,11 @@
 Knows the shared layers. Knows nothing of how an answer is run or shown.
 """
 
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.func import functional_call
 
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.recurrent import AdditiveScore, GeneralScore
 
 

@@ -6,9 +6,8 @@ is run or shown.
 
 import torch
 from jaxtyping import Bool, Int64
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
-
-from course_utils.exercises.exercise import Exercise, Mistake
 
 Ids = Int64[Tensor, "b t"]
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.looking.metrics import bits_per_byte
 
 TEXTS = [

@@ -7,9 +7,9 @@ from collections import Counter
 from itertools import pairwise
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 
-from course_utils.exercises.exercise import Exercise, Mistake
-from course_utils.text import bpe
+from course_utils import bpe
 
 Word = tuple[int, ...]
 

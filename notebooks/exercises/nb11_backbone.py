@@ -8,10 +8,10 @@ import math
 import torch
 from einops import rearrange
 from jaxtyping import Float
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.config import DecoderConfig, StackConfig
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.models import DecoderLM
 
 # --- heads out of one product ------------------------------------------------------

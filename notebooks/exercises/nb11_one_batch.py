@@ -6,11 +6,10 @@ Knows gradient descent. Knows nothing of how an answer is run or shown.
 from functools import partial
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam
-
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def one_batch(

@@ -6,13 +6,13 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 import torch
 from einops import rearrange, repeat
 from jaxtyping import Float
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
 from course_utils.attention import GroupedQueryAttention
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.masks import causal_mask
 from course_utils.positions import rotary_table, rotate
 

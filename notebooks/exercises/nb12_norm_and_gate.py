@@ -5,12 +5,12 @@ Knows the shared layers. Knows nothing of how an answer is run or shown.
 
 import torch
 from jaxtyping import Float
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.feedforward import SwiGLU
 from course_utils.norms import RMSNorm
 

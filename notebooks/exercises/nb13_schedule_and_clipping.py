@@ -6,11 +6,11 @@ Knows the shared schedule. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.config import TrainConfig
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.training.optimizers import learning_rate_at
 
 # --- the learning rate -------------------------------------------------------------

@@ -5,11 +5,11 @@ Knows the shared attention and rotation. Knows nothing of how an answer is run o
 
 import torch
 from jaxtyping import Float
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attend
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.positions import rotary_table, rotate
 
 

@@ -6,9 +6,8 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 import torch
 from einops import rearrange
 from jaxtyping import Float
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
-
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def ablated(

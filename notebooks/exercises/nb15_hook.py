@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
+from named_mistakes.drawing import normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
-
-from course_utils.exercises.drawing import normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 Results = tuple[Float[Tensor, "b m"], Float[Tensor, "b m"], Float[Tensor, "b m"]]
 

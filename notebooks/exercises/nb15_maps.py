@@ -7,10 +7,9 @@ import math
 
 import torch
 from jaxtyping import Float
+from named_mistakes.drawing import causal_weights, normal
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
-
-from course_utils.exercises.drawing import causal_weights, normal
-from course_utils.exercises.exercise import Exercise, Mistake
 
 # --- entropy -----------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 
 from course_utils.config import DecoderConfig, StackConfig
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.looking import diagnostics
 from course_utils.models import DecoderLM
 

@@ -7,10 +7,10 @@ run or shown.
 from collections.abc import Callable
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.exercises.exercise import Exercise, Mistake
 from course_utils.looking.diagnostics import ignores_source, leaks_future, order_blind
 
 Logits = Callable[..., Tensor]

@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
-
-from course_utils.exercises.exercise import Exercise, Mistake
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Batches = Callable[[int], tuple[Tensor, Tensor]]

@@ -6,9 +6,8 @@ Knows nothing of models or of how an answer is run or shown.
 import math
 
 import torch
+from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
-
-from course_utils.exercises.exercise import Exercise, Mistake
 
 
 def _slope(x, y):

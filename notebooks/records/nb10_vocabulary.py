@@ -17,14 +17,14 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from known_worlds.stories import story
 from torch.nn.utils.rnn import pad_sequence
 
+from course_utils import bpe
 from course_utils.config import LlamaConfig, TrainConfig
-from course_utils.data.worlds.stories import story
 from course_utils.looking.metrics import bits_per_byte
 from course_utils.models import LlamaLM
 from course_utils.shapes import IGNORED
-from course_utils.text import bpe
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from course_utils.training.records import load_script

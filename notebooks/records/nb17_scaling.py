@@ -1,7 +1,7 @@
 """Train models of four widths on the openings of stories, for three numbers of steps.
 
 The data are the first three sentences of generated stories
-(`course_utils/data/worlds/stories.txt`), about 40 words each. No model reads an opening
+(`packages/known_worlds/stories.txt`), about 40 words each. No model reads an opening
 twice. The lowest loss that any model can have on them is known exactly: `floor`.
 
 `make record NB=17` runs every point and writes `nb17_scaling.json`.
@@ -12,10 +12,10 @@ import itertools
 
 import numpy as np
 import torch
+from known_worlds.stories import story
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils.config import LlamaConfig, TrainConfig
-from course_utils.data.worlds.stories import story
 from course_utils.models import LlamaLM
 from course_utils.shapes import IGNORED
 from course_utils.training.evaluation import mean_loss

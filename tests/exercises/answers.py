@@ -6,10 +6,9 @@ import importlib
 from pathlib import Path
 
 import torch
-
-from course_utils.exercises.checking import examine
-from course_utils.exercises.running import run
-from course_utils.exercises.session import BANK
+from named_mistakes.checking import examine
+from named_mistakes.running import run
+from named_mistakes.session import BANK
 
 RIGHT_ANSWERS = {}
 DOUBLE_MISTAKES = {}

@@ -10,8 +10,8 @@ import torch
 from nb10_bits_per_byte import bits_of_all
 from nb10_stream import stream
 
+from course_utils import bpe
 from course_utils.looking.metrics import bits_per_byte
-from course_utils.text import bpe
 
 
 def counts_by_places(words):

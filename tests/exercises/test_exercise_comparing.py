@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from named_mistakes.checking import examine
+from named_mistakes.comparing import difference, near, same, settled
+from named_mistakes.describing import altered, brief, describe
+from named_mistakes.exercise import Exercise
+from named_mistakes.session import BANK
 from torch import nn
-
-from course_utils.exercises.checking import examine
-from course_utils.exercises.comparing import difference, near, same, settled
-from course_utils.exercises.describing import altered, brief, describe
-from course_utils.exercises.exercise import Exercise
-from course_utils.exercises.session import BANK
 
 WANTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 CHANGED = WANTED.clone()

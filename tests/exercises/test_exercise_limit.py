@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 import torch
 from jupyter_client.manager import start_new_kernel
-
-from course_utils.exercises.checking import examine
-from course_utils.exercises.limit import TimeIsUp, call_within
-from course_utils.exercises.running import run
-from course_utils.exercises.session import BANK, check
+from named_mistakes.checking import examine
+from named_mistakes.limit import TimeIsUp, call_within
+from named_mistakes.running import run
+from named_mistakes.session import BANK, check
 
 NAME = "attention.weights"
 
@@ -174,7 +173,7 @@ def test_a_notebook_goes_on_after_an_endless_answer_and_after_stop():
         return reply["content"].get("ename"), "\n".join(filter(None, shown))
 
     try:
-        session = "from course_utils.exercises.session import check"
+        session = "from named_mistakes.session import check"
         run(f"{session}\ndef spins(*given):\n    while True:\n        pass")
         error, text = run(f"check({NAME!r}, spins)")
         assert error is None and "it does not come to an end" in text

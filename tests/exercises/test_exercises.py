@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from named_mistakes.checking import examine
+from named_mistakes.session import BANK, BANKS, check
 
-from course_utils.exercises.checking import examine
-from course_utils.exercises.session import BANK, BANKS, check
 from tests.exercises.answers import (
     CODING,
     DOUBLE_MISTAKES,

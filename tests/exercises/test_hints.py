@@ -20,8 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from course_utils.exercises.session import BANK, BANKS
+from named_mistakes.session import BANK, BANKS
 
 HERE = Path(__file__).parent
 ALIKE = json.loads(HERE.joinpath("hints_alike.json").read_text("utf-8"))

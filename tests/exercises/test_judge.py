@@ -10,11 +10,11 @@ from itertools import pairwise
 
 import pytest
 import torch
+from named_mistakes.checking import examine
+from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes.report import Report
+from named_mistakes.session import BANK
 
-from course_utils.exercises.checking import examine
-from course_utils.exercises.exercise import Exercise, Mistake
-from course_utils.exercises.report import Report
-from course_utils.exercises.session import BANK
 from tests.exercises.answers import PREDICTED, judge
 
 pytestmark = pytest.mark.usefixtures("remembering")

@@ -25,12 +25,12 @@ from nb17_ranks import rows_of_rank
 from torch.nn import functional as F
 
 from course_utils.attention import GroupedQueryAttention, MultiHeadAttention, attend
+from course_utils.bpe import cut, train
 from course_utils.config import ClassifierConfig, StackConfig
 from course_utils.data.batches import padded_batches
 from course_utils.decoding import beam_search, length_rule
 from course_utils.models import Classifier
-from course_utils.text.bpe import cut, train
-from course_utils.text.tokenizer import train_words
+from course_utils.tokenizer import train_words
 from course_utils.training.processes import Processes
 
 pytestmark = pytest.mark.usefixtures("in_float64")

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from course_utils.exercises import session
-from course_utils.exercises.checking import examine
-from course_utils.exercises.exercise import Exercise
-from course_utils.exercises.session import (
+from named_mistakes import session
+from named_mistakes.checking import examine
+from named_mistakes.exercise import Exercise
+from named_mistakes.session import (
     BANK,
     BANKS,
     case,

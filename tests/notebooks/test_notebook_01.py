@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from named_mistakes.checking import examine
+from named_mistakes.session import BANK
 
 from course_utils.attention import attend, attention_scores, attention_weights
-from course_utils.exercises.checking import examine
-from course_utils.exercises.session import BANK
 from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_attention.ipynb"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from named_mistakes.checking import examine
+from named_mistakes.session import BANK
 
 from course_utils.attention import attention_weights
-from course_utils.exercises.checking import examine
-from course_utils.exercises.session import BANK
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from tests.support import notebook_code
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from known_worlds.stories import story
+from named_mistakes.session import BANK
 
-from course_utils.data.worlds.stories import story
-from course_utils.exercises.session import BANK
-from course_utils.text import bpe
+from course_utils import bpe
 from tests.support import notebook_code
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "10_tokenizer.ipynb"

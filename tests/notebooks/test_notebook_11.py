@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import torch
+from named_mistakes.session import BANK
 from torch import nn
 
 from course_utils.config import DecoderConfig, StackConfig
-from course_utils.exercises.session import BANK
 from course_utils.models import DecoderLM
 from tests.support.notebook_code import built
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from known_worlds.stories import story
 from nb13_accumulation import accumulated
 from nb13_perplexity import perplexity, trigram_line
 from nb13_schedule_and_clipping import clip
@@ -18,11 +19,10 @@ from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.data.batches import packed_batches, padded_batches
 from course_utils.data.files import read_texts
 from course_utils.data.hub import load_texts
-from course_utils.data.worlds.stories import story
 from course_utils.export import import_llama
 from course_utils.looking.metrics import bits_per_byte
 from course_utils.models import LlamaLM
-from course_utils.text.tokenizer import train_bpe, train_words
+from course_utils.tokenizer import train_bpe, train_words
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
 from course_utils.training.optimizers import build_optimizers

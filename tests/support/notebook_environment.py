@@ -31,7 +31,7 @@ def quiet_variables(scratch):
         "no_proxy": "127.0.0.1,localhost",
         # The checkout under test comes first, whatever the environment has installed.
         "PYTHONPATH": os.pathsep.join(
-            [str(ROOT / "tests" / "support" / "kernel_site"), str(ROOT)]
+            [str(ROOT / part) for part in ("tests/support/kernel_site", "", "packages")]
         ),
         "TQDM_DISABLE": "1",
         "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",

@@ -8,7 +8,8 @@ code: an alt text, a title, an assert in the cell to be run, our solution right 
 import ast
 import re
 
-from course_utils.exercises.banks import find_banks
+from named_mistakes.banks import find_banks
+
 from tests.support.notebook_rules import is_folded, joined
 
 QUESTION = re.compile(r"\*Predict\b[^*]*\*")

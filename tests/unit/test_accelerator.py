@@ -51,7 +51,7 @@ from course_utils.masks import *
 from course_utils.models import *
 from course_utils.norms import *
 from course_utils.positions import *
-from course_utils.text.tokenizer import *
+from course_utils.tokenizer import *
 from course_utils.training import loop
 from course_utils.training.evaluation import *
 from course_utils.training.loop import *

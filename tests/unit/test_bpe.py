@@ -7,11 +7,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from known_worlds.stories import story
 from tokenizers import pre_tokenizers
 
-from course_utils.data.worlds.stories import story
-from course_utils.text import bpe
-from course_utils.text.tokenizer import BYTE_OF, train_bpe
+from course_utils import bpe
+from course_utils.tokenizer import BYTE_OF, train_bpe
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tinystories" / "train.txt"
 LANGUAGES = {

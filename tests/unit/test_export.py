@@ -18,13 +18,13 @@ from course_utils.decoding import CachedStep, greedy
 from course_utils.export import export_llama, import_llama
 from course_utils.models import LlamaLM
 from course_utils.pretrained import load, save
-from course_utils.text.tokenizer import (
+from course_utils.tokenizer import (
     Tokenizer,
     from_transformers,
     train_bpe,
     train_words,
 )
-from course_utils.text.tokenizer_folder import read_tokenizer
+from course_utils.tokenizer_folder import read_tokenizer
 
 ROOT = Path(__file__).parents[2]
 STORIES_260K = ROOT.parent / "shared/data/stories260K"
@@ -479,7 +479,7 @@ def other_roles(monkeypatch):
             settings = settings | {"bos_token": "<unk>"}
         path.write_text(json.dumps(settings))
 
-    monkeypatch.setattr("course_utils.text.tokenizer_folder.write_settings", write)
+    monkeypatch.setattr("course_utils.tokenizer_folder.write_settings", write)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from known_worlds import phrase_words, phrases
+from known_worlds.phrases import SPLITS, pair, vocabulary
 from tokenizers import pre_tokenizers
-
-from course_utils.data.worlds import phrase_words, phrases
-from course_utils.data.worlds.phrases import SPLITS, pair, vocabulary
 
 FIRST_THOUSAND = "421617123c3eda5a9d953f9c4b51ac78"
 FIRST_OF_EACH = {
@@ -142,7 +141,7 @@ def drawn():
     """Pairs of every split, drawn in another process (there shapes are not checked)."""
     code = (
         "import pickle, sys\n"
-        "from course_utils.data.worlds.phrases import SPLITS, pair\n"
+        "from known_worlds.phrases import SPLITS, pair\n"
         f"many = {{name: {HELD} for name in SPLITS}} | {{'train': {TRAIN}}}; "
         "found = {s: [pair(i, s) for i in range(n)] for s, n in many.items()}; "
         "pickle.dump(found, sys.stdout.buffer)"

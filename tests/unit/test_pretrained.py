@@ -7,19 +7,19 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from known_worlds.phrases import pair
+from known_worlds.senses import usage
+from known_worlds.stories import story
 from safetensors.torch import load_file, save_file
 
 from course_utils import pretrained
 from course_utils.config import LlamaConfig
 from course_utils.data.batches import labelled_batches, padded_batches, pair_batches
 from course_utils.data.hub import load_texts
-from course_utils.data.worlds.phrases import pair
-from course_utils.data.worlds.senses import usage
-from course_utils.data.worlds.stories import story
 from course_utils.decoding import CachedStep, sample
 from course_utils.looking.metrics import bits_per_byte
 from course_utils.models import LlamaLM
-from course_utils.text.tokenizer import train_words
+from course_utils.tokenizer import train_words
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.losses import class_loss, translation_loss
 

@@ -24,9 +24,9 @@ from course_utils import export as ex, pretrained as pr
 from course_utils.attention import *
 from course_utils.config import *
 from course_utils.data import batches as ba, files, hub
-from course_utils.data.worlds import grading, phrases, stories
+from known_worlds import grading, phrases, stories
 from course_utils.decoding import *
-from course_utils.exercises import session
+from named_mistakes import session
 from course_utils.fast_step import FastStep
 from course_utils.looking import metrics as me, plots as pl
 from course_utils.looking.intervening import intervene, zero_ablation
@@ -37,7 +37,7 @@ from course_utils.masks import *
 from course_utils.models import *
 from course_utils.norms import RMSNorm
 from course_utils.recurrent import RecurrentSeq2Seq
-from course_utils.text import bpe, tokenizer as tk
+from course_utils import bpe, tokenizer as tk
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from course_utils.training.losses import *

@@ -8,13 +8,13 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from known_worlds.senses import SPLITS, labels, lexicon, usage
 from tokenizers import pre_tokenizers
 
 from course_utils import pretrained
 from course_utils.config import ClassifierConfig, StackConfig, TrainConfig
 from course_utils.data.batches import labelled_batches
 from course_utils.data.hub import load_labelled
-from course_utils.data.worlds.senses import SPLITS, labels, lexicon, usage
 from course_utils.models import Classifier
 from course_utils.training.loop import train
 from course_utils.training.losses import class_loss

@@ -10,12 +10,10 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from tokenizers import pre_tokenizers
-
-from course_utils.data.worlds import stories
-from course_utils.data.worlds.grading import KINDS, grade
-from course_utils.data.worlds.stories import story
-from course_utils.data.worlds.story_grammar import (
+from known_worlds import stories
+from known_worlds.grading import KINDS, grade
+from known_worlds.stories import story
+from known_worlds.story_grammar import (
     END,
     PRONOUNS,
     GrammarError,
@@ -23,7 +21,7 @@ from course_utils.data.worlds.story_grammar import (
     pieces,
     read_grammar,
 )
-from course_utils.data.worlds.story_graph import (
+from known_worlds.story_graph import (
     Reading,
     advance,
     build_graph,
@@ -33,6 +31,7 @@ from course_utils.data.worlds.story_graph import (
     read,
     totals,
 )
+from tokenizers import pre_tokenizers
 
 FIRST_THOUSAND = "f3d0c2f426b18bf3b51d120c81349bdef292095bc939511ef798e884de063784"
 TINY = """\

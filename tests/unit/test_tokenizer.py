@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers
 
-from course_utils.text.bpe import SPECIAL
-from course_utils.text.tokenizer import (
+from course_utils.bpe import SPECIAL
+from course_utils.tokenizer import (
     ROLES,
     Tokenizer,
     from_transformers,

@@ -31,7 +31,7 @@ from course_utils.data.hub import load_texts
 from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.recurrent import RecurrentSeq2Seq
 from course_utils.shapes import IGNORED
-from course_utils.text.tokenizer import train_words
+from course_utils.tokenizer import train_words
 from course_utils.training import loop
 from course_utils.training.checkpoints import (
     KEPT,

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_utils.exercises.comparing import (
+from named_mistakes.comparing import (
     HALF,
     comparable,
     difference,
@@ -20,11 +20,11 @@ from course_utils.exercises.comparing import (
     same,
     settled,
 )
-from course_utils.exercises.describing import describe
-from course_utils.exercises.exercise import Exercise
-from course_utils.exercises.limit import TimeIsUp
-from course_utils.exercises.report import Report
-from course_utils.exercises.running import (
+from named_mistakes.describing import describe
+from named_mistakes.exercise import Exercise
+from named_mistakes.limit import TimeIsUp
+from named_mistakes.report import Report
+from named_mistakes.running import (
     changing_line,
     gradient,
     is_stub,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 
-from course_utils.data.worlds.phrase_words import (
+from known_worlds.phrase_words import (
     ARTICLES,
     Both,
     Draw,

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from course_utils.exercises.banks import FOLDER, find_banks
-from course_utils.exercises.checking import examine
-from course_utils.exercises.exercise import Exercise
-from course_utils.exercises.report import Report
-from course_utils.exercises.running import isolated
 from course_utils.shapes import check_type, shown
+from named_mistakes.banks import FOLDER, find_banks
+from named_mistakes.checking import examine
+from named_mistakes.exercise import Exercise
+from named_mistakes.report import Report
+from named_mistakes.running import isolated
 
 BANKS = find_banks()
 BANK = {exercise.name: exercise for bank in BANKS.values() for exercise in bank}

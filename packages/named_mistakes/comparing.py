@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_utils.exercises.describing import brief, kind, sizes
+from named_mistakes.describing import brief, kind, sizes
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # generous: rounding is not a mistake
 CLOSE_NUMBER = {"rtol": 5e-5, "atol": 1e-5}  # a number near 1 with four right decimals

@@ -7,9 +7,9 @@ phrase_sentences.
 from dataclasses import dataclass
 from hashlib import sha256
 
-from course_utils.data.worlds.phrase_sentences import Sentence
-from course_utils.data.worlds.phrase_words import Draw, Retry, grammar, links, pieces
 from course_utils.shapes import check_choice, check_integer
+from known_worlds.phrase_sentences import Sentence
+from known_worlds.phrase_words import Draw, Retry, grammar, links, pieces
 
 SPLITS = {
     "train": "Sentences without any of the held-out structures below.",

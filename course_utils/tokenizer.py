@@ -14,20 +14,20 @@ from jaxtyping import Int64
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from course_utils.shapes import (
-    check_index,
-    check_integer,
-    check_text,
-    check_type,
-    shown,
-)
-from course_utils.text.bpe import (
+from course_utils.bpe import (
     BYTES,
     PRINTABLE,
     SPECIAL,
     as_list,
     check_unicode,
     checked_texts,
+)
+from course_utils.shapes import (
+    check_index,
+    check_integer,
+    check_text,
+    check_type,
+    shown,
 )
 
 ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from course_utils.exercises.exercise import Exercise
+from named_mistakes.exercise import Exercise
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "exercises"
 

@@ -11,7 +11,7 @@ from typing import Any
 import tokenizers
 
 from course_utils.shapes import check_positive, check_type, shown
-from course_utils.text.tokenizer import ROLES, Tokenizer
+from course_utils.tokenizer import ROLES, Tokenizer
 
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"

@@ -8,8 +8,9 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from course_utils.data.worlds.stories import vocabulary
-from course_utils.data.worlds.story_grammar import (
+from course_utils.shapes import check_choice, check_type, shown
+from known_worlds.stories import vocabulary
+from known_worlds.story_grammar import (
     END,
     PRONOUNS,
     Filler,
@@ -19,14 +20,13 @@ from course_utils.data.worlds.story_grammar import (
     pieces,
     spell,
 )
-from course_utils.data.worlds.story_graph import (
+from known_worlds.story_graph import (
     Node,
     Reading,
     advance,
     first_node,
     load_graph,
 )
-from course_utils.shapes import check_choice, check_type, shown
 
 SLOT_KINDS = {
     **dict.fromkeys(("hero", "friend", "petname"), "name"),

@@ -3,9 +3,9 @@
 Knows the twelve shapes of sentences. Knows nothing of splits, indices or tokens.
 """
 
-from course_utils.data.worlds.phrase_clauses import BE, SUBJECTS, Clauses
-from course_utils.data.worlds.phrase_nouns import ANYWHERE, MASS, PEOPLE, SMALL, Phrase
-from course_utils.data.worlds.phrase_words import Both, Draw, Retry, both, words
+from known_worlds.phrase_clauses import BE, SUBJECTS, Clauses
+from known_worlds.phrase_nouns import ANYWHERE, MASS, PEOPLE, SMALL, Phrase
+from known_worlds.phrase_words import Both, Draw, Retry, both, words
 
 CLITICS = {"me": "me", "us": "nos", "him": "lo", "her": "la"}
 RECIPIENTS = {"me": "me", "us": "nos", "him": "le", "her": "le", "them": "les"}

@@ -5,8 +5,8 @@ Knows verbs and their subjects in both languages. Knows nothing of whole sentenc
 
 from collections.abc import Sequence
 
-from course_utils.data.worlds.phrase_nouns import NounPhrases, Phrase
-from course_utils.data.worlds.phrase_words import Both, Retry, Words, both, words
+from known_worlds.phrase_nouns import NounPhrases, Phrase
+from known_worlds.phrase_words import Both, Retry, Words, both, words
 
 # A person is an index into every verb's forms: 0 I, 1 he or she, 2 we, 3 they.
 SUBJECTS = {

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from course_utils.data.worlds.phrase_words import Draw
 from course_utils.shapes import check_choice, check_integer
+from known_worlds.phrase_words import Draw
 
 SPLITS = {
     "train": "Sentences without the held-out pairs below.",
@@ -64,7 +64,7 @@ class Usage:
 @cache
 def lexicon() -> dict:
     """The content of senses.toml."""
-    path = files("course_utils.data.worlds") / "senses.toml"
+    path = files("known_worlds") / "senses.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

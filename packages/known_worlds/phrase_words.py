@@ -95,7 +95,7 @@ class Draw:
 @cache
 def grammar() -> dict:
     """The content of phrases.toml: a table is a list of rows, a row a list of cells."""
-    text = files("course_utils.data.worlds").joinpath("phrases.toml").read_text("utf-8")
+    text = files("known_worlds").joinpath("phrases.toml").read_text("utf-8")
 
     def rows(value):
         if isinstance(value, dict):

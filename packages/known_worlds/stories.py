@@ -9,7 +9,8 @@ import hashlib
 import math
 from dataclasses import dataclass
 
-from course_utils.data.worlds.story_grammar import (
+from course_utils.shapes import check_integer, check_same, check_type
+from known_worlds.story_grammar import (
     END,
     Choice,
     Filler,
@@ -18,8 +19,7 @@ from course_utils.data.worlds.story_grammar import (
     load_grammar,
     spell,
 )
-from course_utils.data.worlds.story_graph import first_node, load_graph, read, totals
-from course_utils.shapes import check_integer, check_same, check_type
+from known_worlds.story_graph import first_node, load_graph, read, totals
 
 KINDS = ("wording", "copying", "ending")
 

@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from course_utils.data.worlds.story_grammar import (
+from course_utils.shapes import check_type
+from known_worlds.story_grammar import (
     END,
     Beat,
     Choice,
@@ -19,7 +20,6 @@ from course_utils.data.worlds.story_grammar import (
     load_grammar,
     spell,
 )
-from course_utils.shapes import check_type
 
 
 class Node:

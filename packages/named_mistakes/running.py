@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_utils.exercises.describing import altered
-from course_utils.exercises.limit import call_within
+from named_mistakes.describing import altered
+from named_mistakes.limit import call_within
 
 # What the byte code of a function consists of that only returns a constant.
 IDLE = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "POP_TOP"}

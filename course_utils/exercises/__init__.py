@@ -1,1 +1,0 @@
-"""Checks that name the mistake. Start at `course_utils.exercises.session`."""

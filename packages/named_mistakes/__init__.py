@@ -1,0 +1,1 @@
+"""Checks that name the mistake. Start at `named_mistakes.session`."""
