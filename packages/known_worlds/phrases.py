@@ -7,7 +7,7 @@ phrase_sentences.
 from dataclasses import dataclass
 from hashlib import sha256
 
-from course_utils.shapes import check_choice, check_integer
+from known_worlds import check_index, check_split
 from known_worlds.phrase_sentences import Sentence
 from known_worlds.phrase_words import Draw, Retry, grammar, links, pieces
 
@@ -48,10 +48,10 @@ def pair(index: int, split: str = "train", seed: int = 0) -> Pair:
     """The pair at this index: a pure function of (index, split, seed) on any machine.
 
     split: a key of SPLITS. Raises ValueError for a negative index or seed or an unknown
-    split, TypeError for an index or seed that is not an integer.
+    split.
     """
-    check_integer(0, index=index, seed=seed)
-    check_choice("split", split, tuple(SPLITS))
+    check_index(index=index, seed=seed)
+    check_split(split, SPLITS)
     key = (int(seed), str(split), int(index))  # Draw hashes the repr: no NumPy types
     attempt = 0
     while True:
@@ -65,6 +65,12 @@ def pair(index: int, split: str = "train", seed: int = 0) -> Pair:
         length = len(source) - 1  # without the punctuation
         if SHORTEST <= length <= LONGEST and split_of(sentence, text) == split:
             return finished(sentence, source)
+
+
+def pairs(split: str, limit: int) -> list[tuple[str, str]]:
+    """The first `limit` (English, Spanish) sentences of a split."""
+    drawn = (pair(index, split) for index in range(limit))
+    return [(one.source, one.target) for one in drawn]
 
 
 def split_of(sentence: Sentence, text: str) -> str:

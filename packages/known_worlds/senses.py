@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from course_utils.shapes import check_choice, check_integer
+from known_worlds import check_index, check_split
 from known_worlds.phrase_words import Draw
 
 SPLITS = {
@@ -79,10 +79,10 @@ def usage(index: int, split: str = "train", seed: int = 0) -> Usage:
     """The sentence at this index: a pure function of (index, split, seed).
 
     split: a key of SPLITS. Raises ValueError for a negative index or seed or an unknown
-    split, TypeError for an index or seed that is not an integer.
+    split.
     """
-    check_integer(0, index=index, seed=seed)
-    check_choice("split", split, tuple(SPLITS))
+    check_index(index=index, seed=seed)
+    check_split(split, SPLITS)
     # Draw hashes the repr: no NumPy types
     draw = Draw("senses", int(seed), str(split), int(index))
     if draw.chance(PRONOUNS):
@@ -94,6 +94,12 @@ def usage(index: int, split: str = "train", seed: int = 0) -> Usage:
     # "the book", "to book": the word on the left decides.
     verbal = "action" in lexicon()["words"][word]
     return _finished(text, word, sense, "left" if verbal else side)
+
+
+def labelled(split: str, limit: int) -> list[tuple[str, str]]:
+    """The first `limit` (text, label) rows of a split; a label is "bat: animal"."""
+    drawn = (usage(index, split) for index in range(limit))
+    return [(one.text, labels()[one.label]) for one in drawn]
 
 
 def _clause(

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import NamedTuple
 
-from course_utils.shapes import check_type
-
 END = "<eos>"
 PRONOUNS = {
     "she": {"he": "she", "him": "her", "his": "her", "himself": "herself"},
@@ -27,7 +25,6 @@ MARK = re.compile(r"\{[^{}]*\}|<[^<>]*>|[\[\]|]|[^\[\]{}<>|]+|.")
 
 def pieces(text: str) -> list[str]:
     """Split a text into GPT-2's pieces (" the", "Once", "."); they join to the text."""
-    check_type(str, text=text)
     return PIECE.findall(text)
 
 
@@ -122,9 +119,6 @@ def parse_wording(text: str, grammar: Grammar, space: bool) -> tuple:
     space: whether a space precedes the first piece. Raises ValueError for a syntax
     error.
     """
-    check_type(str, text=text)
-    check_type(Grammar, grammar=grammar)
-    check_type(bool, space=space)
     marks = MARK.findall(text)
     sequence = _sequence(marks, grammar, space)
     if marks:
@@ -196,7 +190,6 @@ def read_grammar(text: str, source: str = "stories.txt") -> Grammar:
 
     text: the content of the file. source: its name.
     """
-    check_type(str, text=text, source=source)
     grammar = Grammar()
     reader = None
     for number, line in enumerate(text.splitlines(), 1):

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from course_utils.shapes import check_type
 from known_worlds.story_grammar import (
     END,
     Beat,
@@ -87,7 +86,6 @@ def _beat_arcs(beats: list[Beat], follow: list[tuple], entries: dict) -> list[tu
 
 def build_graph(grammar: Grammar) -> dict[tuple[str, str], Node]:
     """The graph of all stories: the node where each (section, beat) begins."""
-    check_type(Grammar, grammar=grammar)
     entries: dict[tuple[str, str], Node] = {}
     closing = _beat_arcs(grammar.sections["closing"], [(1.0, END, LAST)], entries)
     plots = [
@@ -109,8 +107,6 @@ def load_graph() -> dict[tuple[str, str], Node]:
 
 def first_node(grammar: Grammar, graph: dict) -> Node:
     """The node at which every story begins."""
-    check_type(Grammar, grammar=grammar)
-    check_type(dict, graph=graph)
     return graph["opening", grammar.sections["opening"][0].name]
 
 
@@ -170,9 +166,6 @@ def read(
     The sum over all readings keeps p exact where the prefix is ambiguous. A piece that
     is not possible has probability 0 and ends the iteration.
     """
-    check_type(list | tuple, tokens=tokens)
-    check_type(Node, start=start)
-    check_type(dict, slots=slots)
     readings = [Reading(1.0, start, {})]
     for token in tokens:
         readings = advance(readings, token, slots)
@@ -187,9 +180,6 @@ def read(
 
 def count_parses(tokens: list[str], start: Node, slots: dict[str, Slot]) -> int:
     """The number of parses of these tokens, the end token included."""
-    check_type(list | tuple, tokens=tokens)
-    for place, token in enumerate(tokens):
-        check_type(str, **{f"tokens[{place}]": token})
     steps = list(read(tokens, start, slots))
     if len(steps) < max(2, len(tokens)) or not steps[-1][1] or tokens[-1] != END:
         return 0
@@ -201,8 +191,6 @@ def totals(start: Node, slots: dict[str, Slot]) -> tuple[int, float]:
 
     Computed backwards from the end of the graph; exact because no story has two parses.
     """
-    check_type(Node, start=start)
-    check_type(dict, slots=slots)
 
     @functools.cache
     def ahead(node: Node, bound: frozenset) -> tuple[int, float]:
