@@ -3,8 +3,8 @@
 Knows tensors. Knows nothing of how an answer is run or shown.
 """
 
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
 

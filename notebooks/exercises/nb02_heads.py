@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import torch
 from einops import rearrange
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.attention import split_heads

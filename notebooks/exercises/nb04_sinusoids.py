@@ -6,7 +6,7 @@ Knows the shared table. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.positions import sinusoidal_positions

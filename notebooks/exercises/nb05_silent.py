@@ -4,8 +4,8 @@ Knows small blocks, healthy and sick. Knows nothing of how an answer is run or s
 """
 
 import torch
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -7,8 +7,8 @@ import functools
 from types import SimpleNamespace
 
 import torch
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import Part, normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -6,8 +6,8 @@ Knows the shared kernel and loss. Knows nothing of how an answer is run or shown
 import math
 
 import torch
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 

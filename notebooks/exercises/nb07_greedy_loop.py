@@ -7,7 +7,7 @@ shown.
 from collections.abc import Callable
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 

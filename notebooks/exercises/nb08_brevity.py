@@ -5,7 +5,7 @@ Knows one formula. Knows nothing of how an answer is run or shown.
 
 import math
 
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 
 
 def brevity(lengths: list[int], reference_lengths: list[int]) -> float:

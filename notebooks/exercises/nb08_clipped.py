@@ -5,7 +5,7 @@ Knows one definition. Knows nothing of how an answer is run or shown.
 
 from collections import Counter
 
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 
 
 def runs(words: list[str], n: int) -> Counter:

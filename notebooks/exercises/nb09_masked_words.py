@@ -6,7 +6,7 @@ is run or shown.
 
 import torch
 from jaxtyping import Bool, Int64
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 Ids = Int64[Tensor, "b t"]

@@ -5,8 +5,8 @@ Knows the shared classifier. Knows nothing of how an answer is run or shown.
 
 import torch
 from jaxtyping import Bool, Float, Int64
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 
 from course_utils.looking.metrics import bits_per_byte
 

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import pairwise
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 
 from course_utils import bpe
 

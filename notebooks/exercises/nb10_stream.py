@@ -6,7 +6,7 @@ Knows bytes and UTF-8. Knows nothing of how an answer is run or shown.
 from collections.abc import Sequence
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 
 
 def stream(ids: Sequence[int], pieces: Sequence[bytes]) -> list[str]:

@@ -8,7 +8,7 @@ import math
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.config import DecoderConfig, StackConfig

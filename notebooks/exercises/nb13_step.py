@@ -6,7 +6,7 @@ Knows the shared loss. Knows nothing of how an answer is run or shown.
 from collections.abc import Callable, Iterable
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Optimizer

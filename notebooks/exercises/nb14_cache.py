@@ -5,7 +5,7 @@ Knows the shared attention and rotation. Knows nothing of how an answer is run o
 
 import torch
 from jaxtyping import Float
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 

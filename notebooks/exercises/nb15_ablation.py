@@ -6,7 +6,7 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor, nn
 
 

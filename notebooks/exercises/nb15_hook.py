@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor, nn
 
 Results = tuple[Float[Tensor, "b m"], Float[Tensor, "b m"], Float[Tensor, "b m"]]

@@ -5,8 +5,8 @@ Knows weights and ids. Knows nothing of how an answer is run or shown.
 
 import torch
 from jaxtyping import Float, Int64
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import causal_weights
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
 

@@ -7,8 +7,8 @@ import math
 
 import torch
 from jaxtyping import Float
+from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import causal_weights, normal
-from named_mistakes.exercise import Exercise, Mistake
 from torch import Tensor
 
 # --- entropy -----------------------------------------------------------------------

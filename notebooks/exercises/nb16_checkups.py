@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor, nn
 
 from course_utils.config import DecoderConfig, StackConfig

@@ -4,7 +4,7 @@ Knows configs, and AdamW for one step. Knows nothing of how an answer is run or 
 """
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 
 from course_utils.config import LlamaConfig
 

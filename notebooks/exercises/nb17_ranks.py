@@ -4,7 +4,7 @@ Knows the shared `Processes`. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.shapes import IGNORED

@@ -1,16 +1,49 @@
-"""Find the exercises: every `nbNN_topic.py` in `notebooks/exercises/`, without a list.
+"""Find the exercises: every `nbNN_topic.py` in the folder of banks, without a list.
 
 Knows where the files lie. Knows nothing of how an answer is run or shown.
+
+The folder is named in the pyproject.toml of the course, here or further up:
+
+    [tool.named_mistakes]
+    banks = "notebooks/exercises"
+    progress = "work/progress.json"  # remembered for notebooks in the folder of this
 """
 
+import functools
 import importlib.util
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 from named_mistakes.exercise import Exercise
 
-FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "exercises"
+_told: dict[str, Path] = {}
+
+
+def use(banks: str | Path) -> None:
+    """Take the exercises from this folder, whatever a pyproject.toml says."""
+    _told["banks"] = Path(banks).resolve()
+    find_banks.cache_clear()
+
+
+def places() -> dict[str, Path]:
+    """The folder "banks" and, if it is named, the file "progress".
+
+    Raises FileNotFoundError where neither `use` nor a pyproject.toml names a folder.
+    """
+    if _told:
+        return _told
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            tools = tomllib.loads(file.read_text("utf-8")).get("tool", {})
+            if table := tools.get("named_mistakes"):
+                return {name: folder / path for name, path in table.items()}
+    raise FileNotFoundError(
+        "no exercises here: work inside the folder of the course, or name the folder "
+        "of the exercises: named_mistakes.use('folder')"
+    )
 
 
 def load_bank(path: Path) -> ModuleType:
@@ -28,18 +61,21 @@ def load_bank(path: Path) -> ModuleType:
     return sys.modules[name]
 
 
-def find_banks(folder: Path = FOLDER) -> dict[str, list[Exercise]]:
+@functools.cache
+def find_banks() -> dict[str, list[Exercise]]:
     """The exercises of each notebook, {"01": [...]}, in the order of the files' names.
 
     Raises FileNotFoundError for a folder without banks.
     """
+    folder = places()["banks"]
     banks: dict[str, list[Exercise]] = {}
     for path in sorted(folder.glob("nb[0-9][0-9]_*.py")):
-        number = path.name[2:4]
-        banks.setdefault(number, []).extend(load_bank(path).EXERCISES)
+        banks.setdefault(path.name[2:4], []).extend(load_bank(path).EXERCISES)
     if not banks:
-        raise FileNotFoundError(
-            f"no exercises (nbNN_topic.py) in {folder}: the course runs from its own "
-            "folder, where notebooks/ stands beside course_utils/"
-        )
+        raise FileNotFoundError(f"no exercises (nbNN_topic.py) in {folder}")
     return banks
+
+
+def exercises() -> dict[str, Exercise]:
+    """{name: exercise} of all banks."""
+    return {one.name: one for bank in find_banks().values() for one in bank}

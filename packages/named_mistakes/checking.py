@@ -25,7 +25,6 @@ from named_mistakes.exercise import Exercise
 from named_mistakes.limit import TimeIsUp
 from named_mistakes.report import Report
 from named_mistakes.running import (
-    changing_line,
     gradient,
     is_stub,
     isolated,
@@ -180,7 +179,7 @@ def _judge(exercise, function, cases, outcomes, seed):
         changed = outcomes[place].changed(case, exercise.takes)
         changed -= references[place].changed(case, exercise.takes)
         if changed:
-            report = _changed(exercise, function, sorted(changed), case)
+            report = _changed(exercise, sorted(changed), case)
             return dataclasses.replace(report, case=place)
     if report := _remembering(exercise, function, outcomes, seed):
         return report
@@ -254,13 +253,10 @@ def _help(exercise):
     return f"hint({exercise.name!r}) helps on."
 
 
-def _changed(exercise, function, changed, case):
+def _changed(exercise, changed, case):
     names = " and ".join(changed)
     values = dict(zip(exercise.takes, case, strict=True))
-    place = exercise.takes.index(changed[0])
-    line = changing_line(function, case, place, exercise.seconds)
-    where = "This line writes" if line else "It writes"
-    said = f"The caller still needs {names}. {where} into the old one."
+    said = f"The caller still needs {names}. It writes into the old one."
     if any(isinstance(values[name], Tensor) for name in changed):
         said += (
             " Make a new tensor: methods that end in _, `+=` and its kin, and "
@@ -269,7 +265,7 @@ def _changed(exercise, function, changed, case):
     else:
         said += " Work on a copy."
     title = f"{exercise.name}: it changes {names} in place"
-    return Report("changed", title, (said, *_ending(exercise, case)), line)
+    return Report("changed", title, (said, *_ending(exercise, case)))
 
 
 def _right(exercise, function, cases, outcomes, wanted):
@@ -285,14 +281,6 @@ def _right(exercise, function, cases, outcomes, wanted):
             )
             return Report("different", title, (more, _help(exercise)))
         lines.append(f"Right numbers, but {said}; no training runs through it here.")
-    if shared := sorted(set().union(*(o.shared(exercise.takes) for o in outcomes))):
-        lines.append(
-            f"The result shares memory with {' and '.join(shared)}: right and cheap, "
-            "as long as no later line writes into either."
-        )
-    tensors = (o.value for o in outcomes if isinstance(o.value, Tensor))
-    if not all(value.is_contiguous() for value in tensors):
-        lines.append("The result is not contiguous: `reshape` works, `view` may not.")
     values = (outcome.value for outcome in outcomes)
     notes = (note(*pair) for pair in zip(values, wanted, strict=True))
     lines += [said for said in notes if said][:1]

@@ -10,8 +10,8 @@ import dis
 import inspect
 import io
 import linecache
+import os
 import random
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._tensor_str import PRINT_OPTS
 
 from named_mistakes.describing import altered
 from named_mistakes.limit import call_within
@@ -33,35 +34,18 @@ CPU = torch.device("cpu")
 class Outcome:
     """The result or error of one call, what it printed, and its arguments after it.
 
-    value: a copy of the result, so that a later call cannot change it. owned: the
-    tensors of the result itself.
+    value: a copy of the result, so that a later call cannot change it.
     """
 
     value: Any = None
     error: BaseException | None = None
     printed: str = ""
     given: tuple = ()
-    owned: tuple = ()
 
     def changed(self, before: tuple, names: tuple[str, ...]) -> set[str]:
         """The names of the arguments that were changed in place."""
         triples = zip(names, before, self.given, strict=True)
         return {name for name, old, new in triples if altered(old, new)}
-
-    def shared(self, names: tuple[str, ...]) -> set[str]:
-        """The names of the arguments whose memory the result shares."""
-        pairs = zip(names, self.given, strict=True)
-        return {name for name, new in pairs if _share(self.owned, new)}
-
-
-def _share(tensors, argument):
-    if not isinstance(argument, Tensor):
-        return False
-    place = argument.untyped_storage().data_ptr()
-    return any(
-        part.device == argument.device and part.untyped_storage().data_ptr() == place
-        for part in tensors
-    )
 
 
 def _tensors(value):
@@ -100,9 +84,9 @@ def isolated() -> Iterator[None]:
     """Run the block on the CPU, with gradients on and all random states fixed.
 
     Afterwards the process is as before: the random states of Python, NumPy and PyTorch
-    (CPU), the default type and the default device, the grad mode, the inference mode
-    and the flag of deterministic algorithms. Under a default type of half precision
-    the block runs in float32.
+    (CPU), the default type and the default device, the grad mode, the inference mode,
+    the flag of deterministic algorithms, how numbers are printed, NumPy's warnings and
+    the environment. Under a default type of half precision the block runs in float32.
     """
     python_state = random.getstate()
     numpy_state = np.random.get_state()
@@ -110,6 +94,7 @@ def isolated() -> Iterator[None]:
     dtype = torch.get_default_dtype()
     device = torch.get_default_device()
     deterministic = _deterministic()
+    environment, printing = dict(os.environ), copy.copy(PRINT_OPTS)
     if device != CPU:
         torch.set_default_device(CPU)
     if dtype not in (torch.float32, torch.float64):  # too few digits to compare by
@@ -118,13 +103,17 @@ def isolated() -> Iterator[None]:
     np.random.seed(0)
     torch.default_generator.manual_seed(0)  # far cheaper than torch.manual_seed
     try:
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad(), np.errstate():
             yield
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)
         torch.set_rng_state(torch_state)
         torch.set_default_dtype(dtype)
+        vars(PRINT_OPTS).update(vars(printing))
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
         _restore_device(device)
         if _deterministic() != deterministic:
             enabled, warn_only = deterministic
@@ -175,7 +164,7 @@ def run(
             raise
         except BaseException as caught:
             error = caught
-    return Outcome(_kept(value), error, printed.getvalue(), given, _tensors(value))
+    return Outcome(_kept(value), error, printed.getvalue(), given)
 
 
 def home(function: Callable) -> Any:
@@ -209,44 +198,6 @@ def own_line(function: Callable, error: BaseException) -> str:
             found = f"line {step.tb_lineno}: {text}"
         step = step.tb_next
     return found
-
-
-def changing_line(
-    function: Callable, arguments: tuple, place: int, seconds: float | int
-) -> str:
-    """The learner's line after which argument `place` differs: "line 3: …", or "".
-
-    The function runs once more, as by `run`; before each of its lines the argument is
-    compared with the original.
-    """
-    code = home(function)
-    if code is None:
-        return ""
-    lines: list[int] = []
-    found: list[int] = []
-
-    def traced(*given):
-        def watch(frame, event, _):
-            if frame.f_code.co_filename != code.co_filename:
-                return None
-            if not found and lines and altered(arguments[place], given[place]):
-                found.append(lines[-1])
-            if event == "line":
-                lines.append(frame.f_lineno)
-            return watch
-
-        before = sys.gettrace()
-        sys.settrace(watch)
-        try:
-            function(*given)
-        finally:
-            sys.settrace(before)
-
-    run(traced, arguments, seconds)
-    if not found:
-        return ""
-    text = linecache.getline(code.co_filename, found[0]).strip()
-    return f"line {found[0]}: {text}"
 
 
 def gradient(

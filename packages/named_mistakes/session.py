@@ -12,17 +12,12 @@ from typing import Any
 
 import torch
 
-from course_utils.shapes import check_type, shown
-from named_mistakes.banks import FOLDER, find_banks
+from named_mistakes.banks import exercises, find_banks, places
 from named_mistakes.checking import examine
 from named_mistakes.exercise import Exercise
 from named_mistakes.report import Report
 from named_mistakes.running import isolated
 
-BANKS = find_banks()
-BANK = {exercise.name: exercise for bank in BANKS.values() for exercise in bank}
-WORK = FOLDER.parents[1] / "work"  # where the working copies lie
-KEPT = "progress.json"
 MISSING = object()
 _last: dict[str, Report] = {}
 _steps: dict[str, int] = {}  # how many steps of a hint were shown
@@ -35,15 +30,17 @@ def find(name: str) -> Exercise:
     Raises TypeError unless name is a string, and ValueError, with similar names, if
     there is no such exercise.
     """
-    check_type(str, name=name)
-    if name in BANK:
-        return BANK[name]
-    similar = difflib.get_close_matches(name, BANK, cutoff=0.4)
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an exercise must be a string, got {name!r}")
+    bank = exercises()
+    if name in bank:
+        return bank[name]
+    similar = difflib.get_close_matches(name, bank, cutoff=0.4)
     if similar:
         advice = f"did you mean {' or '.join(similar)}?"
     else:
         advice = "progress() lists the names of all exercises"
-    raise ValueError(f"unknown exercise {shown(name)}; {advice}")
+    raise ValueError(f"unknown exercise {name[:60]!r}; {advice}")
 
 
 def check(name: Any, answer: Any = MISSING) -> None:
@@ -53,7 +50,7 @@ def check(name: Any, answer: Any = MISSING) -> None:
     Raises TypeError or ValueError for an unknown name or no answer, never for a wrong
     answer.
     """
-    if isinstance(answer, str) and answer in BANK and name not in BANK:
+    if isinstance(answer, str) and answer in exercises() and callable(name):
         raise TypeError(f"the name comes first: check({answer!r}, your_answer)")
     exercise = find(name)
     if answer is MISSING:
@@ -121,22 +118,21 @@ def progress(notebook: str | int | None = None) -> None:
     What was right once stays right. In a working copy it is remembered in
     `work/progress.json`, whichever kernel asks.
 
-    Raises TypeError or ValueError for a notebook that has no exercises.
+    Raises ValueError for a notebook that has no exercises.
     """
     if notebook is not None:
-        check_type(str | int, notebook=notebook)
         number = str(notebook).partition("_")[0].zfill(2)
-        if number not in BANKS:
-            known = ", ".join(BANKS)
+        if number not in find_banks():
+            known = ", ".join(find_banks())
             raise ValueError(
                 f"notebook must be the number of one with exercises ({known}), got "
-                f"{shown(notebook)}"
+                f"{notebook!r}"
             )
         notebook = number
     kept = _kept()
     rows = []
     signs = []
-    for number in [notebook] if notebook else BANKS:
+    for number in [notebook] if notebook else find_banks():
         for place, exercise in enumerate(_in_order(number)):
             found = kept.get(exercise.name)
             signs.append("○" if found is None else "✓" if found else "✗")
@@ -149,10 +145,11 @@ def progress(notebook: str | int | None = None) -> None:
 
 def _in_order(number: str) -> list[Exercise]:
     """The exercises of a notebook, in the order in which it checks them."""
-    text = "".join(
-        path.read_text("utf-8") for path in FOLDER.parent.glob(f"{number}_*.ipynb")
+    books = places()["banks"].parent.glob(f"{number}_*.ipynb")
+    text = "".join(path.read_text("utf-8") for path in books)
+    return sorted(
+        find_banks()[number], key=lambda one: text.find(f'check(\\"{one.name}\\"')
     )
-    return sorted(BANKS[number], key=lambda one: text.find(f'check(\\"{one.name}\\"'))
 
 
 # --- what is remembered --------------------------------------------------------------
@@ -162,15 +159,17 @@ _right: dict[str, bool] = {}
 
 def _kept() -> dict[str, bool]:
     """{name: whether it was ever right} of all that was tried."""
-    return _merged(_right, _stored()) if _is_working_copy() else dict(_right)
+    stored = _stored(_file())
+    names = {**stored, **_right}
+    return {name: stored.get(name, False) or _right.get(name, False) for name in names}
 
 
 def _keep(name: str, right: bool) -> None:
     """Remember a try, in a working copy on disk: other kernels ask, too."""
     _right[name] = right or _right.get(name, False)
-    if not _is_working_copy():
+    path = _file()
+    if path is None:
         return
-    path = WORK / KEPT
     unfinished = path.with_suffix(".unfinished")
     try:
         unfinished.write_text(json.dumps(_kept(), indent=1) + "\n", "utf-8")
@@ -179,21 +178,18 @@ def _keep(name: str, right: bool) -> None:
         return
 
 
-def _is_working_copy() -> bool:
-    return Path.cwd() == WORK
+def _file() -> Path | None:
+    """Where tries are remembered: only for a notebook in the folder of that file."""
+    path = places().get("progress")
+    return path if path is not None and path.parent == Path.cwd() else None
 
 
-def _stored() -> dict[str, bool]:
+def _stored(path: Path | None) -> dict[str, bool]:
     """What other kernels and earlier ones have stored; {} for an unreadable file."""
     try:
-        content = json.loads((WORK / KEPT).read_text("utf-8"))
-    except (OSError, ValueError):
+        content = dict(json.loads(path.read_text("utf-8"))) if path else {}
+    except (OSError, ValueError, TypeError):
         return {}
-    if not isinstance(content, dict):
-        return {}
-    return {name: right is True for name, right in content.items() if name in BANK}
-
-
-def _merged(*parts: dict[str, bool]) -> dict[str, bool]:
-    names = {name for part in parts for name in part}
-    return {name: any(part.get(name, False) for part in parts) for name in names}
+    return {
+        name: right is True for name, right in content.items() if name in exercises()
+    }

@@ -6,9 +6,10 @@ import importlib
 from pathlib import Path
 
 import torch
-from named_mistakes.checking import examine
+from named_mistakes import examine
 from named_mistakes.running import run
-from named_mistakes.session import BANK
+
+from tests.support.bank import BANK
 
 RIGHT_ANSWERS = {}
 DOUBLE_MISTAKES = {}

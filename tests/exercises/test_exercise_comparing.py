@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from named_mistakes.checking import examine
+from named_mistakes import Exercise, examine
 from named_mistakes.comparing import difference, near, same, settled
 from named_mistakes.describing import altered, brief, describe
-from named_mistakes.exercise import Exercise
-from named_mistakes.session import BANK
 from torch import nn
+
+from tests.support.bank import BANK
 
 WANTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 CHANGED = WANTED.clone()

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from named_mistakes.checking import examine
-from named_mistakes.session import BANK, BANKS, check
+from named_mistakes import check, examine
 
 from tests.exercises.answers import (
     CODING,
@@ -21,6 +20,7 @@ from tests.exercises.answers import (
     as_answer,
     judge,
 )
+from tests.support.bank import BANK, BANKS
 
 README = Path(__file__).parents[2] / "README.md"
 WAYS = {"float32": (torch.float32, 0), "float64": (torch.float64, 1)}

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from named_mistakes.session import BANK, BANKS
+
+from tests.support.bank import BANK, BANKS
 
 HERE = Path(__file__).parent
 ALIKE = json.loads(HERE.joinpath("hints_alike.json").read_text("utf-8"))

@@ -10,12 +10,11 @@ from itertools import pairwise
 
 import pytest
 import torch
-from named_mistakes.checking import examine
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes import Exercise, Mistake, examine
 from named_mistakes.report import Report
-from named_mistakes.session import BANK
 
 from tests.exercises.answers import PREDICTED, judge
+from tests.support.bank import BANK
 
 pytestmark = pytest.mark.usefixtures("remembering")
 
@@ -153,7 +152,7 @@ def test_printing_and_warning_inside_stay_inside(capfd):
 # --- changed arguments, results of other kinds ----------------------------------------
 
 
-def test_changes_in_place_are_named_with_their_line():
+def test_changes_in_place_are_named():
     def overwrites(scores):
         top = scores.amax(dim=-1, keepdim=True)
         scores -= top
@@ -163,18 +162,7 @@ def test_changes_in_place_are_named_with_their_line():
     report = judge("attention.weights", overwrites)
     assert report.status == "changed"
     assert report.title == "attention.weights: it changes scores in place"
-    assert report.code.endswith(": scores -= top")
     assert "`+=` and its kin" in report.text
-
-
-def test_a_line_that_changes_on_its_way_out_is_named_too():
-    def overwrites(scores):
-        return scores.sub_(scores.amax(dim=-1, keepdim=True)).softmax(dim=-1)
-
-    report = judge("attention.weights", overwrites)
-    assert report.code.endswith(
-        "return scores.sub_(scores.amax(dim=-1, keepdim=True)).softmax(dim=-1)"
-    )
 
 
 def test_a_change_inside_a_list_is_found():
@@ -186,18 +174,6 @@ def test_a_change_inside_a_list_is_found():
 
     report = judge("training.clip", scales)
     assert report.title == "training.clip: it changes gradients in place"
-    assert report.code.endswith("gradient *= (most / length).clamp(max=1)")
-
-
-def test_shared_memory_and_loose_results_are_right_and_mentioned():
-    def cut(x, num_heads):
-        return x.view(*x.shape[:2], num_heads, -1).transpose(1, 2)
-
-    report = judge("heads.split", cut)
-    assert report.status == "right"
-    assert "shares memory with x" in report.text and "not contiguous" in report.text
-    report = judge("heads.split", lambda x, h: cut(x, h).contiguous())
-    assert "memory" not in report.text and "contiguous" not in report.text
 
 
 @pytest.mark.parametrize(
@@ -266,7 +242,6 @@ def test_what_stops_after_a_change_in_place_stays_inside(stops):
 
     report = judge("attention.weights", changes_and_stops)
     assert report.status == "changed"
-    assert report.code.endswith(": scores += 1")
 
 
 def test_an_answer_that_is_endless_only_elsewhere_is_ended(monkeypatch):

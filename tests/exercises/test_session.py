@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from named_mistakes import session
-from named_mistakes.checking import examine
-from named_mistakes.exercise import Exercise
-from named_mistakes.session import (
-    BANK,
-    BANKS,
+from named_mistakes import (
+    Exercise,
     case,
     check,
+    examine,
     hint,
     progress,
+    session,
     solution,
 )
+
+from tests.support.bank import BANK, BANKS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 pytestmark = pytest.mark.usefixtures("fresh_session", "remembering")
@@ -94,9 +94,12 @@ def test_what_was_right_stays_right(capsys):
 
 
 def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(session, "WORK", tmp_path)
+    told = f'banks = "{NOTEBOOKS}/exercises"\nprogress = "progress.json"\n'
+    (tmp_path / "pyproject.toml").write_text(f"[tool.named_mistakes]\n{told}")
     check("attention.weights", torch.nn.Softmax(dim=-1))
-    assert not list(tmp_path.iterdir())  # not in a working copy: nothing is written
+    assert (
+        len(list(tmp_path.iterdir())) == 1
+    )  # not in a working copy: nothing is written
     monkeypatch.chdir(tmp_path)
     check("attention.context", torch.matmul)
     check("attention.scores", torch.add)

@@ -12,8 +12,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from named_mistakes.checking import examine
-from named_mistakes.session import BANK, BANKS
+from named_mistakes import examine
+
+from tests.support.bank import BANK, BANKS
 
 ROOT = Path(__file__).parents[2]
 LINES = Path(__file__).with_name("strangers.jsonl").read_text("utf-8").splitlines()

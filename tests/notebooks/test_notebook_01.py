@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from named_mistakes.checking import examine
-from named_mistakes.session import BANK
+from named_mistakes import examine
 
 from course_utils.attention import attend, attention_scores, attention_weights
 from tests.support import notebook_code
+from tests.support.bank import BANK
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_attention.ipynb"
 CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]

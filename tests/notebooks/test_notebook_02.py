@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from named_mistakes.checking import examine
-from named_mistakes.session import BANK
+from named_mistakes import examine
 
 from course_utils.attention import MultiHeadAttention
 from tests.support import notebook_code
+from tests.support.bank import BANK
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_multi_head_attention.ipynb"
 BATCH, QUERIES, KEYS, HEADS, HEAD_DIM = 2, 3, 5, 7, 4

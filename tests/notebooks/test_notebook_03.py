@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from named_mistakes.checking import examine
-from named_mistakes.session import BANK
+from named_mistakes import examine
 
 from course_utils.attention import attention_weights
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from tests.support import notebook_code
+from tests.support.bank import BANK
 
 BATCH, QUERIES, HEADS, PAD = 2, 5, 7, 0
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03_masks.ipynb"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from known_worlds.stories import story
-from named_mistakes.session import BANK
 
 from course_utils import bpe
 from tests.support import notebook_code
+from tests.support.bank import BANK
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "10_tokenizer.ipynb"
 TRAINERS = ("train_naive", "train_tables", "train_heap")

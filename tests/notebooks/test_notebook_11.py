@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import torch
-from named_mistakes.session import BANK
 from torch import nn
 
 from course_utils.config import DecoderConfig, StackConfig
 from course_utils.models import DecoderLM
+from tests.support.bank import BANK
 from tests.support.notebook_code import built
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "11_backbone.ipynb"
