@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from known_worlds.phrases import pair
 from torch import Tensor
 
 from course_utils.decoding import CachedStep, TranslationStep, beam_search, greedy
 from course_utils.export import export_llama
 from course_utils.fast_step import FastStep
 from course_utils.pretrained import load
+from known_worlds.phrases import pair
 
 NEW_TOKENS = 256
 SENTENCES = 500

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
-from known_worlds.senses import labels, usage
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save_file
@@ -31,6 +30,7 @@ from course_utils.shapes import check_integer, check_positive, check_type, shown
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
 from course_utils.training.loop import History, train
 from course_utils.training.losses import class_loss, next_token_loss, translation_loss
+from known_worlds.senses import labels, usage
 
 FOLDER = Path(__file__).parent / "weights"
 CONFIG = "config.json"

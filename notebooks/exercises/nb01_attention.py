@@ -6,12 +6,12 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 from math import isqrt
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attention_scores, attention_weights
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- scores ------------------------------------------------------------------------
 

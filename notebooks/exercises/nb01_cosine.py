@@ -4,12 +4,12 @@ Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attend
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 
 def _cosine_inputs(generator):

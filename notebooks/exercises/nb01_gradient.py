@@ -3,9 +3,10 @@
 Knows tensors. Knows nothing of how an answer is run or shown.
 """
 
+from torch import Tensor
+
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from torch import Tensor
 
 
 def through_softmax(weights: Tensor, gradients: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import torch
 from einops import rearrange
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 
 from course_utils.attention import split_heads
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- split -------------------------------------------------------------------------
 

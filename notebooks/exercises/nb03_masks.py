@@ -4,10 +4,10 @@ Knows the shared masks. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.masks import causal_mask, combine_masks, padding_mask
+from named_mistakes import Exercise, Mistake
 
 
 def _ones(length):

@@ -4,10 +4,10 @@ Knows the shared function. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.positions import alibi_bias
+from named_mistakes import Exercise, Mistake
 
 
 def _rates(num_heads):

@@ -4,9 +4,10 @@ Knows indices into a table. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from torch import Tensor
+
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from torch import Tensor
 
 
 def _back(query_length, key_length):

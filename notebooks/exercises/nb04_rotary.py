@@ -6,11 +6,11 @@ Knows the shared functions. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 
 from course_utils.positions import rotary_table, rotate, sinusoidal_positions
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- a step ------------------------------------------------------------------------
 

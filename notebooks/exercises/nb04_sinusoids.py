@@ -6,10 +6,10 @@ Knows the shared table. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.positions import sinusoidal_positions
+from named_mistakes import Exercise, Mistake
 
 
 def _hands(width):

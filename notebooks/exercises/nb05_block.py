@@ -4,10 +4,11 @@ Knows the shared block. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import Part, normal
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import Part, normal
 
 # --- the block ---------------------------------------------------------------------
 

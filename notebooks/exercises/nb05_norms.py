@@ -4,9 +4,10 @@ Knows the shared formula. Knows nothing of how an answer is run or shown.
 """
 
 import torch
+from torch import Tensor, nn
+
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from torch import Tensor, nn
 
 # --- the norm ----------------------------------------------------------------------
 

@@ -4,10 +4,11 @@ Knows small blocks, healthy and sick. Knows nothing of how an answer is run or s
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 
 def road_is_free(block: nn.Module, x: Tensor) -> bool:

@@ -7,12 +7,12 @@ import functools
 from types import SimpleNamespace
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import Part, normal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.models import Encoder
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import Part, normal
 
 # --- the stack ---------------------------------------------------------------------
 

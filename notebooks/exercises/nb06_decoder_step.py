@@ -4,14 +4,14 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
 from course_utils.attention import attention_weights
 from course_utils.recurrent import RecurrentAttention
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- one step ----------------------------------------------------------------------
 

@@ -4,11 +4,12 @@ Knows tensors. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import GRUCell
+
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 
 def gru_step(x: Tensor, state: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:

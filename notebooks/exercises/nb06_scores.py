@@ -3,12 +3,12 @@
 Knows the shared layers. Knows nothing of how an answer is run or shown.
 """
 
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.func import functional_call
 
 from course_utils.recurrent import AdditiveScore, GeneralScore
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 
 def _both(generator, b, q, k, m, *weights):

@@ -6,14 +6,14 @@ Knows the shared kernel and loss. Knows nothing of how an answer is run or shown
 import math
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attend
 from course_utils.shapes import IGNORED
 from course_utils.training.losses import label_loss
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- cross-attention ---------------------------------------------------------------
 

@@ -7,11 +7,11 @@ shown.
 from collections.abc import Callable
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils import decoding
+from named_mistakes import Exercise, Mistake
 
 Model = Callable[[Tensor], Tensor]
 

@@ -4,9 +4,10 @@ Knows one formula. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
+
+from named_mistakes import Exercise, Mistake
 
 
 def smoothed(right: int, vocab_size: int, epsilon: float) -> Tensor:

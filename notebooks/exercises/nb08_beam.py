@@ -4,10 +4,10 @@ Knows the shared rule of lengths. Knows nothing of how an answer is run or shown
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.decoding import length_rule
+from named_mistakes import Exercise, Mistake
 
 # --- one step of a beam ------------------------------------------------------------
 

@@ -6,8 +6,9 @@ is run or shown.
 
 import torch
 from jaxtyping import Bool, Int64
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
+
+from named_mistakes import Exercise, Mistake
 
 Ids = Int64[Tensor, "b t"]
 

@@ -5,10 +5,11 @@ Knows the shared classifier. Knows nothing of how an answer is run or shown.
 
 import torch
 from jaxtyping import Bool, Float, Int64
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.nn import functional as F
+
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- pick --------------------------------------------------------------------------
 

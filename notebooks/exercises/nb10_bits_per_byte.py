@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 
 import torch
-from named_mistakes import Exercise, Mistake
 
 from course_utils.looking.metrics import bits_per_byte
+from named_mistakes import Exercise, Mistake
 
 TEXTS = [
     "The cat sat.",

@@ -7,9 +7,9 @@ from collections import Counter
 from itertools import pairwise
 
 import torch
-from named_mistakes import Exercise, Mistake
 
 from course_utils import bpe
+from named_mistakes import Exercise, Mistake
 
 Word = tuple[int, ...]
 

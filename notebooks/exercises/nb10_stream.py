@@ -6,6 +6,7 @@ Knows bytes and UTF-8. Knows nothing of how an answer is run or shown.
 from collections.abc import Sequence
 
 import torch
+
 from named_mistakes import Exercise, Mistake
 
 

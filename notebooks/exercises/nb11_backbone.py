@@ -8,11 +8,11 @@ import math
 import torch
 from einops import rearrange
 from jaxtyping import Float
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.config import DecoderConfig, StackConfig
 from course_utils.models import DecoderLM
+from named_mistakes import Exercise, Mistake
 
 # --- heads out of one product ------------------------------------------------------
 

@@ -8,10 +8,10 @@ import math
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.training.losses import label_loss
+from named_mistakes import Exercise, Mistake
 
 
 def _read(generator):

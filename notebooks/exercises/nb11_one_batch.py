@@ -6,10 +6,11 @@ Knows gradient descent. Knows nothing of how an answer is run or shown.
 from functools import partial
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam
+
+from named_mistakes import Exercise, Mistake
 
 
 def one_batch(

@@ -6,8 +6,6 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 import torch
 from einops import rearrange, repeat
 from jaxtyping import Float
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
@@ -15,6 +13,8 @@ from torch.nn import functional as F
 from course_utils.attention import GroupedQueryAttention
 from course_utils.masks import causal_mask
 from course_utils.positions import rotary_table, rotate
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 
 def grouped_attention(

@@ -6,8 +6,9 @@ Knows the shared layer. Knows nothing of how an answer is run or shown.
 import torch
 from einops import repeat
 from jaxtyping import Float
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
+
+from named_mistakes import Exercise, Mistake
 
 
 def repeat_keys(

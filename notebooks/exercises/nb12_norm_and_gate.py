@@ -5,14 +5,14 @@ Knows the shared layers. Knows nothing of how an answer is run or shown.
 
 import torch
 from jaxtyping import Float
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
 from course_utils.feedforward import SwiGLU
 from course_utils.norms import RMSNorm
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- the norm ----------------------------------------------------------------------
 

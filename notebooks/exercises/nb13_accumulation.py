@@ -6,13 +6,13 @@ Knows the shared loss. Knows nothing of how an answer is run or shown.
 from collections.abc import Callable, Iterable
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Optimizer
 
 from course_utils.shapes import IGNORED
 from course_utils.training.losses import label_loss
+from named_mistakes import Exercise, Mistake
 
 
 def accumulated(model: nn.Module, optimizer: Optimizer, batches: Iterable) -> list:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.data.batches import packed_batches
+from named_mistakes import Exercise, Mistake
 
 
 def blocks(

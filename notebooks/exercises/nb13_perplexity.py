@@ -9,13 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.data.batches import Rows
 from course_utils.shapes import IGNORED
 from course_utils.training.losses import label_loss
+from named_mistakes import Exercise, Mistake
 
 # --- perplexity --------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ Knows the shared schedule. Knows nothing of how an answer is run or shown.
 import math
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import normal
 from torch import Tensor
 
 from course_utils.config import TrainConfig
 from course_utils.training.optimizers import learning_rate_at
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
 
 # --- the learning rate -------------------------------------------------------------
 

@@ -5,12 +5,12 @@ Knows the shared attention and rotation. Knows nothing of how an answer is run o
 
 import torch
 from jaxtyping import Float
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attend
 from course_utils.positions import rotary_table, rotate
+from named_mistakes import Exercise, Mistake
 
 
 def cached_step(

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attend
 from course_utils.decoding import greedy
+from named_mistakes import Exercise, Mistake
 
 # --- several rows --------------------------------------------------------------------
 

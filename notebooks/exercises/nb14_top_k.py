@@ -5,11 +5,11 @@ Knows the shared chooser. Knows nothing of how an answer is run or shown.
 
 import torch
 from jaxtyping import Float
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import scores_of, share
 from torch import Tensor
 
 from course_utils.decoding import next_token_probabilities
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import scores_of, share
 
 
 def _keep(scores, which):

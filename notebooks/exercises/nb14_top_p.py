@@ -4,12 +4,12 @@ Knows the shared chooser. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import scores_of, share
 from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.decoding import next_token_probabilities
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import scores_of, share
 
 
 def top_p(scores: Tensor, p: float) -> Tensor:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
+from torch import Tensor, nn
+
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-from torch import Tensor, nn
 
 Results = tuple[Float[Tensor, "b m"], Float[Tensor, "b m"], Float[Tensor, "b m"]]
 

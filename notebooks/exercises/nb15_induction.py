@@ -5,9 +5,10 @@ Knows weights and ids. Knows nothing of how an answer is run or shown.
 
 import torch
 from jaxtyping import Float, Int64
+from torch import Tensor
+
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import causal_weights
-from torch import Tensor
 
 
 def induction(

@@ -7,9 +7,10 @@ import math
 
 import torch
 from jaxtyping import Float
+from torch import Tensor
+
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import causal_weights, normal
-from torch import Tensor
 
 # --- entropy -----------------------------------------------------------------------
 

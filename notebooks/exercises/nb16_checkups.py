@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor, nn
 
 from course_utils.config import DecoderConfig, StackConfig
 from course_utils.looking import diagnostics
 from course_utils.models import DecoderLM
+from named_mistakes import Exercise, Mistake
 
 
 class _Patchwork(nn.Module):

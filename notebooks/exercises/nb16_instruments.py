@@ -7,11 +7,11 @@ run or shown.
 from collections.abc import Callable
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.looking.diagnostics import ignores_source, leaks_future, order_blind
+from named_mistakes import Exercise, Mistake
 
 Logits = Callable[..., Tensor]
 

@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 from torch.nn import functional as F
+
+from named_mistakes import Exercise, Mistake
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Batches = Callable[[int], tuple[Tensor, Tensor]]

@@ -4,9 +4,9 @@ Knows configs, and AdamW for one step. Knows nothing of how an answer is run or 
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
 
 from course_utils.config import LlamaConfig
+from named_mistakes import Exercise, Mistake
 
 
 def parameters(config: LlamaConfig) -> int:

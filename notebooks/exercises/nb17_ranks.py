@@ -4,10 +4,10 @@ Knows the shared `Processes`. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
 
 from course_utils.shapes import IGNORED
+from named_mistakes import Exercise, Mistake
 
 
 def rows_of_rank(batch: Tensor, rank: int, count: int) -> Tensor:

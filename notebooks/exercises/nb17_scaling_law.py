@@ -6,8 +6,9 @@ Knows nothing of models or of how an answer is run or shown.
 import math
 
 import torch
-from named_mistakes import Exercise, Mistake
 from torch import Tensor
+
+from named_mistakes import Exercise, Mistake
 
 
 def _slope(x, y):

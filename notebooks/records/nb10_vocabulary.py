@@ -17,7 +17,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from known_worlds.stories import story
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils import bpe
@@ -28,6 +27,7 @@ from course_utils.shapes import IGNORED
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from course_utils.training.records import load_script
+from known_worlds.stories import story
 
 SIZES = (260, 320, 512, 872)  # without merges, ..., until no pair is left to merge
 RATES = {  # of each size: the best one stands between two others

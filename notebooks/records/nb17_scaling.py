@@ -12,7 +12,6 @@ import itertools
 
 import numpy as np
 import torch
-from known_worlds.stories import story
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils.config import LlamaConfig, TrainConfig
@@ -20,6 +19,7 @@ from course_utils.models import LlamaLM
 from course_utils.shapes import IGNORED
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
+from known_worlds.stories import story
 
 HEADS = {8: 2, 16: 4, 32: 4, 64: 4}  # of each width
 STEPS = (200, 400, 800)

@@ -8,7 +8,14 @@ import functools
 from dataclasses import dataclass
 
 from known_worlds.stories import vocabulary
-from known_worlds.story_grammar import END, Filler, Use, load_grammar, pieces
+from known_worlds.story_grammar import (
+    END,
+    Filler,
+    Use,
+    load_grammar,
+    pieces,
+    spell,
+)
 from known_worlds.story_graph import Reading, advance, first_node, load_graph
 
 SLOT_KINDS = {
@@ -92,14 +99,20 @@ def _plot(readings: list[Reading]) -> str | None:
 def _named(token: str, position: int, readings: list[Reading], where: str) -> Mistake:
     """What was wrong with a token that none of the readings could go on with."""
     word = f"“{token.strip()}”"
+    slots = load_grammar().slots
     bound = [use for r in readings for use in r.node.uses if use.slot in r.bound]
-    if token == END:
+    forgotten = [
+        use
+        for use in bound
+        if token in {spell(use, filler)[0] for filler in slots[use.slot].fillers}
+    ]
+    if forgotten:
+        kind = _kind_of(forgotten[0])
+        said = f"{word} is not the {kind} that this story has"
+    elif token == END:
         kind, said = "no ending", "the story ends too early"
     elif any(END in reading.node.steps for reading in readings):
         kind, said = "after the end", f"the story has already ended before {word}"
-    elif bound:
-        kind = _kind_of(bound[0])
-        said = f"{word} is not the {kind} that this story has"
     elif token not in _known():
         kind, said = "unknown word", f"no story has the word {word}"
     else:

@@ -6,9 +6,9 @@ import importlib
 from pathlib import Path
 
 import torch
+
 from named_mistakes import examine
 from named_mistakes.running import run
-
 from tests.support.bank import BANK
 
 RIGHT_ANSWERS = {}

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from named_mistakes import checking, session
 
+from named_mistakes import checking, session
 from tests.exercises.answers import forget_outcomes, remembering_run
 
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
 from named_mistakes import Exercise, examine
 from named_mistakes.comparing import difference, near, same, settled
 from named_mistakes.describing import altered, brief, describe
-from torch import nn
-
 from tests.support.bank import BANK
 
 WANTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 import torch
 from jupyter_client.manager import start_new_kernel
+
 from named_mistakes import check, examine
 from named_mistakes.limit import TimeIsUp, call_within
 from named_mistakes.running import run
-
 from tests.support.bank import BANK
 
 NAME = "attention.weights"

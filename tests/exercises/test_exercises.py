@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from named_mistakes import check, examine
 
+from named_mistakes import check, examine
 from tests.exercises.answers import (
     CODING,
     DOUBLE_MISTAKES,

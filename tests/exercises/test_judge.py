@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import pytest
 import torch
+
 from named_mistakes import Exercise, Mistake, examine
 from named_mistakes.report import Report
-
 from tests.exercises.answers import PREDICTED, judge
 from tests.support.bank import BANK
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from named_mistakes import (
     Exercise,
     case,
@@ -17,7 +18,6 @@ from named_mistakes import (
     session,
     solution,
 )
-
 from tests.support.bank import BANK, BANKS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"

@@ -12,8 +12,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from named_mistakes import examine
 
+from named_mistakes import examine
 from tests.support.bank import BANK, BANKS
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from named_mistakes import examine
 
 from course_utils.attention import attend, attention_scores, attention_weights
+from named_mistakes import examine
 from tests.support import notebook_code
 from tests.support.bank import BANK
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from named_mistakes import examine
 
 from course_utils.attention import attention_weights
 from course_utils.masks import causal_mask, combine_masks, padding_mask
+from named_mistakes import examine
 from tests.support import notebook_code
 from tests.support.bank import BANK
 

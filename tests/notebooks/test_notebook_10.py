@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from known_worlds.stories import story
 
 from course_utils import bpe
+from known_worlds.stories import story
 from tests.support import notebook_code
 from tests.support.bank import BANK
 

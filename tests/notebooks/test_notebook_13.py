@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from known_worlds.stories import story
 from nb13_accumulation import accumulated
 from nb13_perplexity import perplexity, trigram_line
 from nb13_schedule_and_clipping import clip
@@ -27,6 +26,7 @@ from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
 from course_utils.training.optimizers import build_optimizers
 from course_utils.training.records import load_script
+from known_worlds.stories import story
 from tests.support import notebook_code
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,6 @@ import ast
 import re
 
 from named_mistakes.banks import find_banks
-
 from tests.support.notebook_rules import is_folded, joined
 
 QUESTION = re.compile(r"\*Predict\b[^*]*\*")

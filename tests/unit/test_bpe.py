@@ -7,11 +7,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from known_worlds.stories import story
 from tokenizers import pre_tokenizers
 
 from course_utils import bpe
 from course_utils.tokenizer import BYTE_OF, train_bpe
+from known_worlds.stories import story
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tinystories" / "train.txt"
 LANGUAGES = {

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import pre_tokenizers
+
 from known_worlds import phrase_words, phrases
 from known_worlds.phrases import SPLITS, pair, vocabulary
-from tokenizers import pre_tokenizers
 
 FIRST_THOUSAND = "421617123c3eda5a9d953f9c4b51ac78"
 FIRST_OF_EACH = {

@@ -7,9 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from known_worlds.phrases import pair
-from known_worlds.senses import usage
-from known_worlds.stories import story
 from safetensors.torch import load_file, save_file
 
 from course_utils import pretrained
@@ -22,6 +19,9 @@ from course_utils.models import LlamaLM
 from course_utils.tokenizer import train_words
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.losses import class_loss, translation_loss
+from known_worlds.phrases import pair
+from known_worlds.senses import usage
+from known_worlds.stories import story
 
 ROOT = Path(__file__).parents[2]
 REAL_STORIES = ROOT.parent / "shared/data/tinystories/train.txt"

@@ -8,7 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from known_worlds.senses import SPLITS, labels, lexicon, usage
 from tokenizers import pre_tokenizers
 
 from course_utils import pretrained
@@ -18,6 +17,7 @@ from course_utils.data.hub import load_labelled
 from course_utils.models import Classifier
 from course_utils.training.loop import train
 from course_utils.training.losses import class_loss
+from known_worlds.senses import SPLITS, labels, lexicon, usage
 
 FIRST_THOUSAND = "684188ac30b8ca5db7df6b59c239d620"
 FIRST_OF_TEST = "3307ed9a27e845cc2ea8cee2230e0563"
