@@ -1,33 +1,51 @@
 """Load texts, sentence pairs, labelled texts, tokenizers and models by name.
 
-A name stands for an embedded world, a repository on the Hugging Face hub, or a file.
-Knows nothing of batches or training. A function returns the data that were asked for or
+A name stands for a world, a repository on the Hugging Face hub, or a file. Knows
+nothing of batches or training. A function returns the data that were asked for or
 raises; it never returns other data instead.
 """
 
+import importlib
+import json
+import logging
 import os
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from course_utils import shapes
 from course_utils.data import files
-from course_utils.data.connection import DataUnavailable as DataUnavailable
-from course_utils.data.connection import hub_library
 
 Source = str | Path
-HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+# The generated worlds, which are imported when they are asked for: kind of data ->
+# {name: "module:function"}. The function takes (split, limit).
+WORLDS = {
+    "texts": {"stories": "known_worlds.stories:texts"},
+    "pairs": {"phrases": "known_worlds.phrases:pairs"},
+    "labelled texts": {"senses": "known_worlds.senses:labelled"},
+}
 # The configuration of data sets on the hub that hold pairs in several languages.
 PAIR_CONFIGS = {
     "sentence-transformers/parallel-sentences-tatoeba": "en-es",
     "Helsinki-NLP/opus-100": "en-es",
 }
-# The story world has no end: each split begins at its own index.
-STORY_STARTS = {"train": 0, "validation": 10**9, "test": 2 * 10**9}
+HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+ANSWER_SECONDS = 4  # a hub that takes longer counts as absent
+
+
+class DataUnavailable(Exception):  # noqa: N818 - the name says what is wrong
+    """The data are neither cached on this machine nor can they be downloaded now.
+
+    The message says what to do. IPython shows it alone, without a traceback.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
 
 
 def load_texts(
@@ -35,32 +53,20 @@ def load_texts(
 ) -> list[str]:
     """The first `limit` texts of a source (all of them without a limit), in order.
 
-    source: "stories" (the embedded world, which needs a limit), "owner/name" on the
-    hub, or a .txt, .jsonl, .parquet or .tsv file (see `files.read_texts`). A file has
-    the split "train" only. column: the column that holds the texts.
+    source: "stories" (the world, which needs a limit), "owner/name" on the hub, or a
+    .txt, .jsonl, .parquet or .tsv file (see `files.read_rows`). A file has the split
+    "train" only. column: the column that holds the texts.
 
     Rows of the hub without text are skipped: they do not count towards the limit. With
     a limit, only as much is downloaded as the limit needs.
-    Raises TypeError for an argument of the wrong type, ValueError for a wrong value or
-    unusable data, and DataUnavailable where the hub or the data set does not answer.
+    Raises ValueError for a request or data that make no sense, and DataUnavailable
+    where the hub or the data set does not answer.
     """
-    limit = _checked_limit(source, split, limit)
-    shapes.check_text(column=column)
-    if source == "stories":
-        from known_worlds.stories import story
 
-        if column != "text":
-            raise ValueError(f"column={column!r} was given, but worlds have no columns")
-        shapes.check_choice("split", split, tuple(STORY_STARTS))
-        indices = range(_needed(limit, source))
-        return [story(STORY_STARTS[split] + index).text for index in indices]
-    if _is_file(source, split):
-        return files.read_texts(source, column)[:limit]
-
-    def read(row: Any, where: str) -> str:
+    def read(row: dict, where: str) -> str:
         return files.text_of(row, where, column)
 
-    return _hub_items(source, None, split, limit, read)
+    return _load("texts", source, split, limit, read, (column,))
 
 
 def load_pairs(
@@ -68,22 +74,10 @@ def load_pairs(
 ) -> list[tuple[str, str]]:
     """The first `limit` (source, target) sentences (all without a limit), in order.
 
-    source: "phrases" (the embedded world, which needs a limit), "owner/name" on the
-    hub, or a .tsv, .jsonl or .parquet file (see `files.read_pairs`).
-
-    Rows of the hub with an empty side are skipped: they do not count towards the limit.
-    Raises as `load_texts`.
+    source: "phrases" (the world, which needs a limit), "owner/name" on the hub, or a
+    .tsv, .jsonl or .parquet file (see `files.pair_of`). All else as in `load_texts`.
     """
-    limit = _checked_limit(source, split, limit)
-    if source == "phrases":
-        from known_worlds.phrases import pair
-
-        drawn = [pair(index, split) for index in range(_needed(limit, source))]
-        return [(one.source, one.target) for one in drawn]
-    if _is_file(source, split):
-        return files.read_pairs(source)[:limit]
-    config = PAIR_CONFIGS.get(str(source))
-    return _hub_items(source, config, split, limit, files.pair_of)
+    return _load("pairs", source, split, limit, files.pair_of, ("source", "target"))
 
 
 def load_labelled(
@@ -91,36 +85,25 @@ def load_labelled(
 ) -> list[tuple[str, str]]:
     """The first `limit` (text, label) rows (all without a limit), in order.
 
-    source: "senses" (the embedded world, which needs a limit), "owner/name" on the hub,
-    or a .tsv, .jsonl or .parquet file (see `files.read_labelled`).
-
-    Rows of the hub without text are skipped: they do not count towards the limit.
-    Raises as `load_texts`.
+    source: "senses" (the world, which needs a limit), "owner/name" on the hub, or a
+    .tsv, .jsonl or .parquet file (see `files.labelled_of`). All else as in
+    `load_texts`.
     """
-    limit = _checked_limit(source, split, limit)
-    if source == "senses":
-        from known_worlds.senses import labels, usage
-
-        drawn = [usage(index, split) for index in range(_needed(limit, source))]
-        return [(one.text, labels()[one.label]) for one in drawn]
-    if _is_file(source, split):
-        return files.read_labelled(source)[:limit]
-    return _hub_items(source, None, split, limit, files.labelled_of)
+    named = ("text", "label")
+    return _load("labelled texts", source, split, limit, files.labelled_of, named)
 
 
 def load_tokenizer(name: Source) -> Any:
     """`transformers.AutoTokenizer.from_pretrained(name)`.
 
     name: "owner/name" on the hub, or a folder.
-    Raises TypeError for a name of the wrong type, ValueError for a name that is neither
-    or a folder without tokenizer, and DataUnavailable where the hub does not answer and
-    nothing is cached.
+    Raises ValueError for a name that is neither or a folder without tokenizer, and
+    DataUnavailable where the hub does not answer and nothing is cached.
     """
+    with _source_of("models", name):
+        import transformers
 
-    def read(transformers: Any) -> Any:
         return transformers.AutoTokenizer.from_pretrained(name)
-
-    return _pretrained(name, "tokenizer", read)
 
 
 def load_model(name: Source) -> Any:
@@ -131,123 +114,170 @@ def load_model(name: Source) -> Any:
     pooler, which many repositories lack, is there only if it was trained.
     name and errors: as in `load_tokenizer`; ValueError also where weights are missing.
     """
+    with _source_of("models", name):
+        import transformers
 
-    def read(transformers: Any) -> Any:
-        return transformers.AutoModel.from_pretrained(
+        model, report = transformers.AutoModel.from_pretrained(
             name,
             attn_implementation="eager",
             dtype=torch.get_default_dtype(),
             output_loading_info=True,
         )
-
-    model, report = _pretrained(name, "model", read)
     missing = sorted(report["missing_keys"])
-    if any(key.startswith("pooler.") for key in missing):
-        model.pooler = None
     needed = [key for key in missing if not key.startswith("pooler.")]
     if needed:
-        others = len(needed) - 1
         raise ValueError(
-            f"name must hold every weight of a {type(model).__name__}, "
-            f"{shapes.shown(str(name))} lacks {needed[0]!r} and {others} others"
+            f"name must hold every weight of a {type(model).__name__}, {str(name)!r} "
+            f"lacks {needed[0]!r} and {len(needed) - 1} others"
         )
+    if missing:
+        model.pooler = None
     return model.eval()
 
 
-def _pretrained(name: Source, what: str, read: Callable[[Any], Any]) -> Any:
-    """What `read` makes with `transformers` of a folder, or of a name on the hub."""
-    shapes.check_type(str | Path, name=name)
-    if os.path.isdir(name):
-        import transformers
-
-        try:
-            return read(transformers)
-        except Exception as error:  # transformers raises errors of many types
-            raise ValueError(
-                f"name must be a folder with a {what} that transformers can load, "
-                f"got {shapes.shown(str(name))}"
-            ) from error
-    if os.path.isfile(name):
-        raise ValueError(f"name must be a folder or 'owner/name', got the file {name}")
-    if isinstance(name, Path) or not HUB_NAME.fullmatch(name):
-        raise ValueError(
-            f"name must be 'owner/name' on the hub or a folder that exists, got "
-            f"{shapes.shown(str(name))}"
-        )
-    with hub_library("models", name) as (transformers, _):
-        return read(transformers)
+# --- where data come from ------------------------------------------------------------
 
 
-# --- checks --------------------------------------------------------------------------
-
-
-def _checked_limit(source: object, split: object, limit: object) -> int | None:
-    """Check what all sources have in common, and return the limit as an int."""
-    shapes.check_type(str | Path, source=source)
-    shapes.check_text(split=split)
-    if limit is None:
-        return None
-    shapes.check_positive(limit=limit)
-    return int(limit)
-
-
-def _needed(limit: int | None, world: str) -> int:
-    if limit is None:
-        raise ValueError(f"limit must be given for {world!r}: the world has no end")
-    return limit
-
-
-def _is_file(source: Source, split: str) -> bool:
-    if not files.is_file(source):
-        return False
-    if split != "train":
-        raise ValueError(f"split must be 'train' for a file, got {split!r}")
-    return True
-
-
-# --- the hub -------------------------------------------------------------------------
-
-
-def _hub_items(
-    source: Source, config: str | None, split: str, limit: int | None, read: Callable
+def _load(
+    kind: str,
+    source: Source,
+    split: str,
+    limit: int | None,
+    read: Callable,
+    columns: tuple[str, ...],
 ) -> list:
-    """What `read` makes of the first rows of a data set; rows without text are skipped.
-
-    read: (row, place) -> item, raises `files.EmptyText` for a row without text.
-    """
-    name = str(source)
-    if not HUB_NAME.fullmatch(name):
+    """What `read` makes of the first rows of a world, a file or a data set."""
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit}")
+    if source in WORLDS[kind]:
+        if limit is None:
+            raise ValueError(f"limit must be given for {source!r}: it has no end")
+        module, function = WORLDS[kind][source].split(":")
+        return getattr(importlib.import_module(module), function)(split, limit)
+    local = files.is_file(source)
+    if local and split != "train":
+        raise ValueError(f"split must be 'train' for a file, got {split!r}")
+    if not local and not HUB_NAME.fullmatch(str(source)):
+        worlds = ", ".join(map(repr, WORLDS[kind]))
         raise ValueError(
-            f"source must be a world ('stories' for texts, 'phrases' for pairs, "
-            f"'senses' for labelled texts), 'owner/name' on the hub or a .txt, .jsonl, "
-            f".parquet or .tsv file, got {name[:40]!r}"
+            f"source must be a world of {kind} ({worlds}), 'owner/name' on the hub or "
+            f"a .txt, .jsonl, .parquet or .tsv file, got {str(source)[:40]!r}"
         )
+    rows = (
+        files.read_rows(source, columns) if local else _hub_rows(source, split, limit)
+    )
     items = []
-    with closing(_hub_rows(name, config, split, limit is not None)) as rows:
-        for number, row in enumerate(rows):
-            try:
-                items.append(read(row, f"{name}, row {number}"))
-            except files.EmptyText:
-                continue
-            if len(items) == limit:
-                break
+    for number, row in enumerate(rows, start=1):
+        try:
+            items.append(read(row, f"{source}, row {number}"))
+        except files.EmptyText:
+            if local:
+                raise
+        if len(items) == limit:
+            break
     if not items:
-        raise ValueError(f"source {name!r} has no row with text in split {split!r}")
+        raise ValueError(f"{source} has no row with text in the split {split!r}")
     return items
 
 
-def _hub_rows(
-    name: str, config: str | None, split: str, streaming: bool
-) -> Iterator[dict]:
+def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:
     """Rows of a data set on the hub, or of what an earlier call has cached.
 
-    Streaming downloads only the rows that are read and leaves no cache; otherwise the
-    whole split is downloaded first.
+    Streaming downloads only the rows that are read, and leaves no cache; without a
+    limit the whole split is downloaded first.
     """
-    with hub_library("datasets", name) as (datasets, online):
-        if streaming and online:
-            yield from datasets.load_dataset(name, config, split=split, streaming=True)
-        elif streaming:
-            yield from datasets.load_dataset(name, config, split=split)
-        else:
-            yield from datasets.load_dataset(name, config, split=split).to_list()
+    with _source_of("datasets", name) as online:
+        import datasets
+        from datasets import config
+
+        config.STREAMING_READ_MAX_RETRIES = config.STREAMING_OPEN_MAX_RETRIES = 1
+        streaming = limit is not None and online
+        options = {"split": split, "streaming": streaming}
+        try:
+            rows = datasets.load_dataset(name, PAIR_CONFIGS.get(name), **options)
+        except ValueError as error:
+            if "split" not in str(error):
+                raise
+            raise _RequestError(f"{name}: {error}") from None
+        yield from rows
+
+
+class _RequestError(ValueError):
+    """The request is wrong, whatever the hub says."""
+
+
+@contextmanager
+def _source_of(kind: str, name: Source) -> Iterator[bool]:
+    """The hub's libraries, offline where the hub does not answer; says if it does.
+
+    kind: "datasets" or "models". A folder is taken as it is. Errors inside become
+    DataUnavailable, or ValueError where a folder or the request itself is wrong.
+    """
+    folder = kind == "models" and os.path.isdir(name)
+    if not folder and not HUB_NAME.fullmatch(str(name)):
+        raise ValueError(
+            f"name must be 'owner/name' on the hub or a folder that exists, got "
+            f"{str(name)[:60]!r}"
+        )
+    online = not folder and hub_answers(kind, str(name))
+    # The libraries read this setting from the environment only when first imported.
+    settings = [importlib.import_module("huggingface_hub.constants")]
+    if kind == "datasets":
+        settings.append(importlib.import_module("datasets.config"))
+    before = [(module, module.HF_HUB_OFFLINE) for module in settings]
+    warnings = logging.root.manager.disable
+    for module in settings:
+        module.HF_HUB_OFFLINE = not online
+    logging.disable()  # the exceptions hold all information
+    try:
+        yield online
+    except _RequestError:
+        raise
+    except Exception as error:  # the libraries raise errors of many types
+        reason = f"{type(error).__name__}: {str(error).strip()}".split("\n")[0][:150]
+        if folder:
+            raise ValueError(f"{name} cannot be opened: {reason}") from error
+        raise DataUnavailable(_advice(kind, name, online, reason)) from error
+    finally:
+        logging.disable(warnings)
+        for module, value in before:
+            module.HF_HUB_OFFLINE = value
+
+
+def _advice(kind: str, name: Source, online: bool, reason: str) -> str:
+    local = "folder" if kind == "models" else "file"
+    if not online:
+        return (
+            f"{name} cannot be loaded: the hub does not answer, nothing of that name "
+            f"is cached, and it is no {local} here. Connect to the network and run "
+            f"this again, or name a local {local}."
+        )
+    if "NotFoundError" in reason:
+        return f"the hub has no public repository {kind}/{name}."
+    again = {
+        "datasets": "download_mode='force_redownload'",
+        "models": "force_download=True",
+    }
+    return (
+        f"{name} could not be loaded: the hub answered and then failed ({reason}). Run "
+        f"this again later, or name a local {local}; if the download arrived damaged, "
+        f"load it once with {again}."
+    )
+
+
+def hub_answers(kind: str, name: str) -> bool:
+    """Whether the hub answers within seconds; without this, its libraries take minutes.
+
+    A page that is not the hub's (of a hotel's network) does not count.
+    """
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        return False
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    url = f"{endpoint}/api/{kind}/{name}"
+    try:
+        with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as reply:
+            return "sha" in json.load(reply)
+    except urllib.error.HTTPError as error:
+        return "X-Error-Code" in error.headers  # set by the hub only
+    except Exception:
+        return False

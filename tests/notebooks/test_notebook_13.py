@@ -16,7 +16,6 @@ from nb13_step import steps
 from course_utils import pretrained
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.data.batches import packed_batches, padded_batches
-from course_utils.data.files import read_texts
 from course_utils.data.hub import load_texts
 from course_utils.export import import_llama
 from course_utils.looking.metrics import bits_per_byte
@@ -259,9 +258,9 @@ def test_the_record_hides_the_same_stories(built, data):
     reason="needs the model stories260K and the TinyStories",
 )
 def test_the_told_bits_of_somebody_elses_model_are_measured():
-    texts = read_texts(TINYSTORIES / "train.txt")[:8000]
+    texts = load_texts(TINYSTORIES / "train.txt")[:8000]
     bpe = train_bpe(texts, 2048)
-    held = read_texts(TINYSTORIES / "valid.txt")[:60]
+    held = load_texts(TINYSTORIES / "valid.txt")[:60]
     held = [text for text in held if len(bpe.encode(text)) < 256][:40]
     num_bytes = sum(len(text.encode()) for text in held)
     told = {}

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from course_utils.data import hub
-from course_utils.data.connection import DataUnavailable, hub_library
+from course_utils.data.hub import DataUnavailable
 from tests.support.mirror_data import (
     END,
     OWN,
@@ -56,11 +56,10 @@ def fetch_pairs(folder: Path) -> None:
 def fetch_tokenizer(folder: Path) -> None:
     place = folder / TOKENIZER_FOLDER
     place.mkdir(parents=True)
-    with hub_library("models", TOKENIZER):
-        from huggingface_hub import hf_hub_download
+    from huggingface_hub import hf_hub_download
 
-        for name in TOKENIZER_FILES:
-            shutil.copy(hf_hub_download(TOKENIZER, name), place / name)
+    for name in TOKENIZER_FILES:
+        shutil.copy(hf_hub_download(TOKENIZER, name), place / name)
 
 
 def write(path: Path, content: str) -> None:
@@ -73,5 +72,5 @@ if __name__ == "__main__":
         sys.exit(f"{OWN.name}/ is there already: delete it to fetch it anew")
     try:
         fetch(OWN)
-    except DataUnavailable as problem:
+    except (DataUnavailable, OSError) as problem:
         sys.exit(str(problem))

@@ -131,26 +131,19 @@ class HubMirror:
         settings = {"HF_ENDPOINT": self.url, "HF_HOME": str(hf_home)}
         return settings | {"NO_PROXY": local, "no_proxy": local, "HF_HUB_OFFLINE": "0"}
 
-    def fault(self, match: str, kind: str, times: int = -1, **options: int) -> None:
+    def fault(self, match: str, kind: str, **options: int) -> None:
         """Let requests fail whose "METHOD path" contains the pattern `match`.
 
-        refuse: reset before an answer · status (code=503) · drop (after=N bytes, then
-        reset) · stall (after=N bytes, then silence for seconds=S) · corrupt: right
-        length, wrong content. `times` is how often, -1 for ever.
+        status (code=503) · drop (after=N bytes, then reset) · stall (after=N bytes,
+        then silence for seconds=S) · corrupt: right length, wrong content.
         """
-        if kind not in ("refuse", "status", "drop", "stall", "corrupt"):
-            raise ValueError(f"kind={kind!r} is no fault this mirror knows")
-        self._faults.append({"match": match, "kind": kind, "times": times, **options})
-
-    def clear_faults(self) -> None:
-        self._faults.clear()
+        self._faults.append({"match": match, "kind": kind, **options})
 
     def take_fault(self, request: str) -> dict:
         with self._lock:
             self.log.append(request)
             for fault in self._faults:
-                if fault["times"] != 0 and re.search(fault["match"], request):
-                    fault["times"] -= 1
+                if re.search(fault["match"], request):
                     return fault
         return {"kind": None}
 
@@ -168,9 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(url.path)
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.fault = self.hub.take_fault(f"{self.command} {path}")
-        if self.fault["kind"] == "refuse":
-            self._reset()
-        elif self.fault["kind"] == "status":
+        if self.fault["kind"] == "status":
             self._reply(self.fault.get("code", 503), b"the mirror was told to fail")
         elif match := STORAGE.fullmatch(path):
             repository = self.hub.repositories[match["kind"], match["name"]]

@@ -20,7 +20,7 @@ import pyarrow.parquet
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
-from course_utils.data import files, hub
+from course_utils.data import hub
 from course_utils.data.splits import held_out
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ def trained_model() -> Path | None:
 
 
 def _real_stories(data: Path) -> dict[str, list[str]]:
-    return {split: files.read_texts(data / name) for split, name in STORY_FILES.items()}
+    return {split: hub.load_texts(data / name) for split, name in STORY_FILES.items()}
 
 
 def _world_stories() -> dict[str, list[str]]:
@@ -125,7 +125,7 @@ def _world_stories() -> dict[str, list[str]]:
 
 
 def _real_pairs(data: Path) -> dict[str, list[tuple[str, str]]]:
-    pairs = files.read_pairs(data / PAIRS_FILE)
+    pairs = hub.load_pairs(data / PAIRS_FILE)
     random.Random(0).shuffle(pairs)
     dev = [pair for pair in pairs if held_out(pair[0], 0.01)]
     return {"train": [p for p in pairs if not held_out(p[0], 0.01)], "dev": dev}

@@ -23,8 +23,8 @@ from torch import nn
 from course_utils import export as ex, pretrained as pr
 from course_utils.attention import *
 from course_utils.config import *
-from course_utils.data import batches as ba, files, hub
-from known_worlds import grading, phrases, stories
+from course_utils.data import batches as ba, hub
+from known_worlds import phrases, stories
 from course_utils.decoding import *
 from named_mistakes import session
 from course_utils.fast_step import FastStep
@@ -42,6 +42,7 @@ from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from course_utils.training.losses import *
 
+session.exercises()  # found from here, before the folder changes
 torch.manual_seed(0)
 x, ids = torch.randn(2, 3, 8), torch.tensor([[1, 2, 3], [4, 5, 6]])
 q, scores = torch.randn(2, 2, 3, 4), torch.randn(2, 9)
