@@ -6,11 +6,19 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
+from bertviz import head_view, model_view
 
-from course_utils.looking.views import bertviz_offline, pieces
-from course_utils.looking.views.comparison import show_comparison
-from course_utils.looking.views.explorer import show_attention
-from course_utils.looking.views.neurons import show_neurons
+from course_utils.looking.views import (
+    NAMED,
+    show_attention,
+    show_bertviz,
+    show_comparison,
+    show_neurons,
+    show_query,
+    show_rotation,
+    show_sampling,
+    show_scale,
+)
 from course_utils.workshop import QUIET_LAB
 from tests.support.browser_page import browser, exported, jupyterlab, notebook, watched
 from tests.support.browser_views import (
@@ -30,6 +38,7 @@ from tests.support.every_view import (
     SOURCE,
     SPANISH,
     TARGET,
+    bertviz_page,
     decoder_pass,
     random_weights,
     show_every_kind,
@@ -239,18 +248,18 @@ def test_hostile_tokens_are_text(chromium, shown, tmp_path):
     turned = weights[""].flip(-1)
     show_comparison(weights, turned, HOSTILE, title=HOSTILE[1])
     show_neurons(decoder_pass(count), HOSTILE, title=HOSTILE[3])
-    scores = torch.arange(float(pieces.NAMED), 0, -1)
-    for first in (0, count // 2 - 5, count - pieces.NAMED):
-        some = HOSTILE[first : first + pieces.NAMED]
-        pieces.show_sampling(scores, some, title=HOSTILE[4])
+    scores = torch.arange(float(NAMED), 0, -1)
+    for first in (0, count // 2 - 5, count - NAMED):
+        some = HOSTILE[first : first + NAMED]
+        show_sampling(scores, some, title=HOSTILE[4])
     turn = torch.linspace(0, 6, count)
     places = torch.stack((turn.cos(), turn.sin()), 1).tolist()
-    pieces.show_query(dict(zip(HOSTILE, places, strict=True)), title=HOSTILE[12])
-    pieces.show_scale(title=HOSTILE[2])
-    pieces.show_rotation(title=HOSTILE[2])
-    for view in ("head", "model"):
-        show_bertviz = bertviz_offline.show_bertviz
-        show_bertviz(weights, HOSTILE, title=HOSTILE[1], view=view)
+    show_query(dict(zip(HOSTILE, places, strict=True)), title=HOSTILE[12])
+    show_scale(title=HOSTILE[2])
+    show_rotation(title=HOSTILE[2])
+    for view in (head_view, model_view):
+        page = view([weights[""]], HOSTILE, html_action="return")
+        show_bertviz(page, HOSTILE[1])
     with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
         for place in (".queries", ".keys"):
             assert same_texts(page.locator(f".explorer {place} bdi"), HOSTILE)
@@ -390,10 +399,9 @@ def payload_codes(part):
 
 
 def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
-    show_bertviz = bertviz_offline.show_bertviz
     weights = translation()
-    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.")
-    show_bertviz(weights, SPANISH, ENGLISH, title="Random heads.", view="model")
+    for view in (head_view, model_view):
+        show_bertviz(bertviz_page(view, weights), "Random heads.")
     with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
         heads, model = page.locator("div[id^=bertviz]").all()
         assert heads.locator("line").count() > TARGET
@@ -487,7 +495,7 @@ def test_jupyterlab_shows_them(chromium, every, tmp_path):
         address = f"{address}page.ipynb?token=x"
         with watched(chromium, address) as page:
             output = page.locator(".jp-OutputArea")
-            output.locator("img").nth(len(KINDS) - 1).wait_for()
+            output.locator("img").nth(len(KINDS) - 3).wait_for()  # bertviz has none
             keep_picture(page, "jupyterlab-untrusted")
             assert output.locator("line, input, .course-view select").count() == 0
             said = output.first.inner_text()

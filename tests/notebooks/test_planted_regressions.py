@@ -18,8 +18,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from PIL import Image
 
+from attention_views import page
 from course_utils import workshop
-from course_utils.looking.views import page
 from tests.support import notebook_plugin as plugin
 from tests.support.figures import figure_problems
 from tests.support.findings import expect_none

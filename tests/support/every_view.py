@@ -1,14 +1,20 @@
 """One view of each kind, as a notebook shows them. Knows nothing of browsers."""
 
 import torch
+from bertviz import head_view, model_view
 
 from course_utils.config import DecoderConfig, StackConfig
 from course_utils.looking.recording import record
-from course_utils.looking.views import pieces
-from course_utils.looking.views.bertviz_offline import show_bertviz
-from course_utils.looking.views.comparison import show_comparison
-from course_utils.looking.views.explorer import show_attention
-from course_utils.looking.views.neurons import show_neurons
+from course_utils.looking.views import (
+    show_attention,
+    show_bertviz,
+    show_comparison,
+    show_neurons,
+    show_query,
+    show_rotation,
+    show_sampling,
+    show_scale,
+)
 from course_utils.models import DecoderLM
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
@@ -60,6 +66,17 @@ def decoder_pass(count):
     return seen
 
 
+def bertviz_page(view, weights):
+    """What bertviz makes of `translation()`."""
+    return view(
+        decoder_attention=[one for name, one in weights.items() if "cross" not in name],
+        cross_attention=[one for name, one in weights.items() if "cross" in name],
+        encoder_tokens=ENGLISH,
+        decoder_tokens=SPANISH,
+        html_action="return",
+    )
+
+
 def show_every_kind(title="Random heads."):
     """Each view once; the four pieces are views too."""
     weights = translation()
@@ -68,10 +85,10 @@ def show_every_kind(title="Random heads."):
     show_comparison(weights, after, SPANISH, ENGLISH, title="It learned.", layer=1)
     show_neurons(decoder_pass(TARGET), SPANISH, title="A sum of products.")
     scores = torch.linspace(3, -3, 50, dtype=torch.float64)
-    pieces.show_sampling(scores, [f"word{i}" for i in range(50)], title="One leads.")
-    pieces.show_scale(title="Wide heads saturate.")
-    pieces.show_rotation(title="A shift is a turn.")
+    show_sampling(scores, [f"word{i}" for i in range(50)], title="One leads.")
+    show_scale(title="Wide heads saturate.")
+    show_rotation(title="A shift is a turn.")
     keys = {"cat": (1, 0), "dog": (0, 1), "bird": (-0.6, 0.6)}
-    pieces.show_query(keys, title="It turns.")
-    for view in ("head", "model"):
-        show_bertviz(weights, SPANISH, ENGLISH, title=title, view=view)
+    show_query(keys, title="It turns.")
+    for view in (head_view, model_view):
+        show_bertviz(bertviz_page(view, weights), title)

@@ -92,7 +92,7 @@ def kinds(outputs):
 
 def comparable(outputs):
     """The outputs with the numbers of a view in place of their compressed text."""
-    from course_utils.looking.views.page import inflated  # after the hook of conftest
+    from attention_views.page import inflated  # after the hook of conftest
 
     copied = copy.deepcopy(outputs)
     for output in copied:

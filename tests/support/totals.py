@@ -6,7 +6,7 @@ PARTS = {
     "core": ("course_utils/*.py",),
     "training": ("course_utils/training/*.py",),
     "looking": ("course_utils/looking/*.py",),
-    "views": ("course_utils/looking/views/*.*",),
+    "views": ("packages/attention_views/*.*",),
     "data": ("course_utils/data/*.py",),
     "worlds": ("packages/known_worlds/*.py",),
     "grammars": ("packages/known_worlds/*.toml", "packages/known_worlds/*.txt"),

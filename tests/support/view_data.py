@@ -9,9 +9,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-import course_utils.looking.plots
-from course_utils.looking.views import bertviz_offline, page
-from course_utils.looking.views.page import weight_codes
+from attention_views.page import weight_codes
+from course_utils.looking import plots, views
 
 FAINT = 0.04 * 240  # the explorer draws weaker links only of a chosen token
 
@@ -25,7 +24,7 @@ def kept():
         outputs.append((data, metadata or {}))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (page, bertviz_offline, course_utils.looking.plots):
+        for module in (views, plots):
             patch.setattr(module, "display", keep)
         yield outputs
 

@@ -46,7 +46,8 @@ from course_utils.looking.intervening import *
 from course_utils.looking.metrics import *
 from course_utils.looking.plots import *
 from course_utils.looking.recording import *
-from course_utils.looking.views import comparison, explorer, neurons, page
+from course_utils.looking import views
+from course_utils.looking.views import *
 from course_utils.masks import *
 from course_utils.models import *
 from course_utils.norms import *
@@ -58,7 +59,7 @@ from course_utils.training.loop import *
 from course_utils.training.losses import *
 from course_utils.training.optimizers import *
 
-for module in (plots, page):
+for module in (plots, views):
     module.display = lambda *_, **__: None
 torch.manual_seed(0)
 ids = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 8, 3, 2]])
@@ -262,7 +263,7 @@ from dataclasses import replace
 import torch
 from course_utils.data import hub
 from course_utils.looking import plots
-from course_utils.looking.views import page
+from course_utils.looking import views
 from course_utils.training import loop
 
 devices, real_train = [], loop.train
@@ -292,7 +293,7 @@ class WithoutAsserts(ast.NodeTransformer):
         return ast.copy_location(ast.Pass(), node)  # two steps reach no claim
 
 
-for module in (plots, page):
+for module in (plots, views):
     module.display = lambda *_, **__: None
 loop.train, hub.load_pairs, hub.load_texts = few_steps, few_pairs, few_texts
 names = {"__name__": "__main__", "print": lambda *_, **__: None}

@@ -1,7 +1,5 @@
 """Weights of any model, in every form: real classes of transformers, small, random."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -9,8 +7,7 @@ import torch
 from course_utils.attention import MultiHeadAttention
 from course_utils.looking.attentions import layer_weights
 from course_utils.looking.recording import record
-from course_utils.looking.views.bertviz_offline import show_bertviz
-from course_utils.looking.views.explorer import show_attention, show_map
+from course_utils.looking.views import show_attention, show_map
 from tests.support.view_data import decoded, kept, payload
 
 transformers = pytest.importorskip("transformers")
@@ -103,10 +100,6 @@ def held(stored):
     return {part["name"]: decoded(part)[1] for part in data["parts"]}, data
 
 
-def bertviz_params(html):
-    return json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALONE)
 def test_a_model_that_reads_one_text_is_shown(name, shown):
@@ -119,10 +112,6 @@ def test_a_model_that_reads_one_text_is_shown(name, shown):
     assert (parts["self"] - true).abs().max() <= 1 / 479
     assert ((parts["self"] > 0) <= (true > 0)).all()
     assert "layer 2, head 3" in shown[1][0]["text/plain"]
-    show_bertviz(out, WORDS, title="Random.")
-    (one,) = bertviz_params(shown[2][0]["text/html"])["attention"]
-    assert (torch.tensor(one["attn"]) - true).abs().max() < 1e-4
-    assert one["left_text"] == one["right_text"] == WORDS
 
 
 @pytest.mark.parametrize("name", PAIRED)
@@ -140,23 +129,6 @@ def test_a_model_that_reads_two_texts_is_shown(name, shown):
         assert data["tokens"][keys] == (TARGETS if part == "decoder" else WORDS)
     with pytest.raises(ValueError, match="source must be the tokens that cross"):
         show_attention(out, TARGETS, title="Random.")
-
-
-@pytest.mark.parametrize("view", ["head", "model"])
-@pytest.mark.parametrize("name", PAIRED)
-def test_bertviz_loses_no_layer_where_encoder_and_decoder_differ(name, view, shown):
-    """bertviz took the number of layers and heads from the encoder."""
-    out = outputs(name)
-    show_bertviz(out, TARGETS, WORDS, title="Random.", view=view)
-    drawn = {}
-    for data, _ in shown[:-1]:
-        for part in bertviz_params(data["text/html"])["attention"]:
-            drawn[part["name"].lower()] = torch.tensor(part["attn"])
-    assert len(shown) == 3
-    for part, field in FIELDS.items():
-        true = torch.cat(getattr(out, field))
-        assert drawn[part].shape == true.shape
-        assert (drawn[part] - true).abs().max() < 1e-4
 
 
 def test_a_window_is_seen_in_the_layers_that_have_one(shown):
@@ -213,9 +185,8 @@ def test_every_form_gives_the_same_view(form, shown):
 def test_a_picture_alone_shows_a_model_that_is_too_large_for_a_page(shown):
     large = [torch.full((32, 64, 64), 1 / 64)] * 32
     tokens = [f"w{place}" for place in range(64)]
-    for show in (show_attention, show_bertviz):
-        with pytest.raises(ValueError, match="up to 2,400,000 weights, got 4,194,304"):
-            show(large, tokens, title="Large.")
+    with pytest.raises(ValueError, match="up to 2,400,000 weights, got 4,194,304"):
+        show_attention(large, tokens, title="Large.")
     show_map(large, tokens, title="Large.", layer=31, head=31)
     assert [list(data) for data, _ in shown] == [["image/png", "text/plain"]]
     assert "layer 31, head 31" in shown[0][0]["text/plain"]
@@ -246,12 +217,9 @@ def test_a_layer_without_attention_leaves_the_others_their_numbers(shown):
     _, data = held(shown)
     assert data["parts"][0]["layers"] == ["1", "3"]
     assert "layer 3, head 0" in shown[0][0]["text/plain"]
-    show_bertviz(hybrid, TARGETS, title="Every second layer.", view="model")
-    assert bertviz_params(shown[2][0]["text/html"])["include_layers"] == [1, 3]
 
 
-@pytest.mark.parametrize("view", ["head", "model"])
-def test_layers_may_differ_in_heads(view, shown):
+def test_layers_may_differ_in_heads(shown):
     layers = [softmaxed(1, heads, TARGET, TARGET) for heads in (4, 2, 4, 1)]
     show_attention(layers, TARGETS, title="Pruned.", part="self, 2 heads", head=1)
     parts, data = held(shown)
@@ -262,16 +230,6 @@ def test_layers_may_differ_in_heads(view, shown):
     for part, labels in zip(parts, expected.values(), strict=True):
         for layer, label in zip(parts[part], labels, strict=True):
             assert (layer - layers[int(label)][0]).abs().max() <= 1 / 479
-    shown.clear()
-    show_bertviz(layers, TARGETS, title="Pruned.", view=view)
-    found = []
-    for data, _ in shown[:-1]:
-        params = bertviz_params(data["text/html"])
-        found.append(params["include_layers"])
-        drawn = torch.tensor(params["attention"][0]["attn"], dtype=torch.float64)
-        true = torch.cat([layers[number] for number in params["include_layers"]])
-        assert (drawn - true).abs().max() < 1e-4
-    assert found == [[0, 2], [1], [3]]
 
 
 def generated(name, **options):
@@ -303,9 +261,6 @@ def test_layers_behind_a_cache_may_keep_different_keys(name, shown):
         kept_keys = true.shape[-1]
         assert (drawn[..., -kept_keys:] - true[0]).abs().max() <= 1 / 479
         assert (drawn[..., :-kept_keys] == 0).all()
-    show_bertviz(step, tokens, title="One step.")
-    (one,) = bertviz_params(shown[2][0]["text/html"])["attention"]
-    assert one["left_text"] == ["new"] and one["right_text"] == tokens
 
 
 def test_layers_whose_keys_cannot_be_told_are_refused():
@@ -353,14 +308,6 @@ def test_the_names_of_modules_tell_what_a_layer_looks_at(names, shown):
     assert all(part["layers"] == ["0", "1", "2"] for part in data["parts"])
 
 
-def test_a_lone_encoder_has_a_bertviz_view(shown):
-    """bertviz asked for encoder_tokens."""
-    weights = {f"bert.encoder.layer.{i}": layer for i, layer in enumerate(THREE)}
-    show_bertviz(weights, TARGETS, title="Random.")
-    (one,) = bertviz_params(shown[0][0]["text/html"])["attention"]
-    assert one["left_text"] == TARGETS and len(one["attn"]) == 3
-
-
 # --- without weights, and other nonsense ---------------------------------------------
 
 EAGER = r'attn_implementation="eager", run it with output_attentions=True'
@@ -377,7 +324,7 @@ NO_WEIGHTS = {
 
 @pytest.mark.parametrize("form", NO_WEIGHTS)
 def test_without_weights_one_sentence_says_how_to_get_them(form):
-    for show in (show_attention, show_bertviz, show_map):
+    for show in (show_attention, show_map):
         with pytest.raises(ValueError, match=EAGER):
             show(NO_WEIGHTS[form], WORDS, title="t")
 

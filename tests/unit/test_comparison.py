@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from attention_views.page import inflated
 from course_utils.looking import plots
-from course_utils.looking.views.comparison import show_comparison
-from course_utils.looking.views.maps import MOST_WEIGHTS
-from course_utils.looking.views.page import inflated
+from course_utils.looking.maps import MOST_WEIGHTS
+from course_utils.looking.views import show_comparison
 from tests.support.hostile import HOSTILE
 from tests.support.view_data import changes, decoded, kept, numbers, payload
 
@@ -96,7 +96,7 @@ def test_the_picture_is_the_difference_centered_on_0(shown, monkeypatch):
         given.append((values, options))
         heatmap(*values, **options)
 
-    monkeypatch.setattr("course_utils.looking.views.comparison.heatmap", keep)
+    monkeypatch.setattr("course_utils.looking.views.heatmap", keep)
     before, after = recording(0), recording(1)
     show_comparison(before, after, WORDS, title="It learned.", layer=1)
     (values, options) = given[0]

@@ -31,8 +31,8 @@ from course_utils.fast_step import FastStep
 from course_utils.looking import metrics as me, plots as pl
 from course_utils.looking.intervening import intervene, zero_ablation
 from course_utils.looking.recording import record
-from course_utils.looking.views.explorer import show_attention
-from course_utils.looking.views.neurons import show_neurons
+from course_utils.looking.views import show_attention
+from course_utils.looking.views import show_neurons
 from course_utils.masks import *
 from course_utils.models import *
 from course_utils.norms import RMSNorm

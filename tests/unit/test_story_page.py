@@ -3,10 +3,9 @@
 from html.parser import HTMLParser
 from itertools import pairwise
 
-import pytest
 import torch
 
-from course_utils.looking.views.story_page import save_page, story_panel
+from attention_views import save_page, story_panel
 
 HOSTILE = [
     "</script>",
@@ -113,10 +112,3 @@ def test_a_longer_story_grows_the_page_but_not_the_map():
         for n in (50, 100, 150)
     ]
     assert {b - a for a, b in pairwise(sizes)} == {250}
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_weights_may_have_any_type(dtype):
-    weights = torch.tensor([[1.0, 0.0], [0.25, 0.75]])
-    panel = story_panel("t", ["a", "b"], weights, 1)
-    assert story_panel("t", ["a", "b"], weights.to(dtype).requires_grad_(), 1) == panel

@@ -13,7 +13,7 @@ from tokenizers import (
 )
 
 from course_utils.looking.token_texts import token_texts
-from course_utils.looking.views.explorer import show_attention
+from course_utils.looking.views import show_attention
 from course_utils.tokenizer import train_bpe
 from tests.support.hostile import HOSTILE
 from tests.support.view_data import kept, payload

@@ -5,7 +5,9 @@ import re
 
 import pytest
 import torch
+from bertviz import head_view, model_view
 
+from attention_views import page
 from course_utils.attention import MultiHeadAttention
 from course_utils.config import (
     ClassifierConfig,
@@ -15,9 +17,15 @@ from course_utils.config import (
     StackConfig,
 )
 from course_utils.looking.recording import record
-from course_utils.looking.views import bertviz_offline, page, pieces
-from course_utils.looking.views.explorer import show_attention
-from course_utils.looking.views.neurons import show_neurons
+from course_utils.looking.views import (
+    show_attention,
+    show_bertviz,
+    show_neurons,
+    show_query,
+    show_rotation,
+    show_sampling,
+    show_scale,
+)
 from course_utils.models import (
     Classifier,
     DecoderLM,
@@ -334,21 +342,15 @@ NUMBERED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", NUMBERED)
-@pytest.mark.parametrize("show", [show_attention, bertviz_offline.show_bertviz])
-def test_no_layer_is_lost(names, show, shown):
+def test_no_layer_is_lost(names, shown):
     weights = {}
     for place, name in enumerate(names):
         weights[name] = torch.eye(3).roll(place, 0)[None, None]
-    show(weights, ["a", "b", "c"], title="Layers.")
-    if show is show_attention:
-        data = payload(shown[0][0]["text/html"])
-        (part,) = data["parts"]
-        assert part["layers"] == NUMBERED[names]
-        codes, _ = decoded(part)
-    else:
-        html = shown[0][0]["text/html"]
-        params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
-        codes = torch.tensor(params["attention"][0]["attn"])
+    show_attention(weights, ["a", "b", "c"], title="Layers.")
+    data = payload(shown[0][0]["text/html"])
+    (part,) = data["parts"]
+    assert part["layers"] == NUMBERED[names]
+    codes, _ = decoded(part)
     assert len(codes) == len(names)
     for layer, true in zip(codes, weights.values(), strict=True):
         assert torch.equal(layer > 0, true[0] > 0)
@@ -370,12 +372,11 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("show", [show_attention, bertviz_offline.show_bertviz])
-def test_weights_of_any_type_can_be_shown(kind, show, shown):
+def test_weights_of_any_type_can_be_shown(kind, shown):
     given = KINDS[kind](torch.tensor([[[[1.0, 0.0], [0.3, 0.7]]]]))
     exact = torch.as_tensor(given).detach().double()
     for weights in (exact, given):
-        show({"blocks.0": weights}, ["a", "b"], title="The same.")
+        show_attention({"blocks.0": weights}, ["a", "b"], title="The same.")
     assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
 
 
@@ -386,7 +387,7 @@ def test_a_model_in_bfloat16_can_be_shown(shown):
         model(*ids)
     show_attention(seen, words(TARGET), title="Rounded.")
     show_neurons(seen, words(TARGET), title="Rounded.")
-    pieces.show_sampling(torch.randn(5).bfloat16(), words(5), title="Rounded.")
+    show_sampling(torch.randn(5).bfloat16(), words(5), title="Rounded.")
     assert len(shown) == 6
 
 
@@ -403,11 +404,18 @@ def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
     model, ids = translator()
     with torch.no_grad(), record(model) as seen:
         model(*ids)
-    for view in ("head", "head", "model"):
-        bertviz_offline.show_bertviz(
-            seen, words(TARGET), words(SOURCE, "s"), title="A finding.", view=view
+    weights = seen.weights()
+    for view in (head_view, head_view, model_view):
+        page = view(
+            encoder_attention=[w for n, w in weights.items() if "encoder" in n],
+            decoder_attention=[weights[f"blocks.{i}.attention"] for i in range(LAYERS)],
+            cross_attention=[w for n, w in weights.items() if "cross" in n],
+            encoder_tokens=words(SOURCE, "s"),
+            decoder_tokens=words(TARGET),
+            html_action="return",
         )
-    first, second, third = (data["text/html"] for data, _ in shown[::2])
+        show_bertviz(page, "A finding.")
+    first, second, third = (data["text/html"] for data, _ in shown)
     assert first == second != third
     for html in (first, third):
         assert len(set(re.findall(r"bertviz-[0-9a-f]+", html))) == 1
@@ -420,15 +428,15 @@ def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
         true = [seen.weights()[f"blocks.{i}.cross_attention"][0] for i in range(LAYERS)]
         assert (cross - torch.stack(true)).abs().max() < 1e-4
         assert params["attention"][2]["left_text"] == words(TARGET)
-    assert shown[1][0]["image/png"] and "trust" in shown[0][0]["text/plain"]
+    assert "trust" in shown[0][0]["text/plain"]
 
 
 @pytest.mark.slow
 def test_bertviz_takes_hostile_tokens_as_text(shown):
-    weights = {"": torch.eye(len(HOSTILE))[None, None]}
-    for view in ("head", "model"):
-        bertviz_offline.show_bertviz(weights, HOSTILE, title=HOSTILE[2], view=view)
-        html = shown[-2][0]["text/html"]
+    weights = [torch.eye(len(HOSTILE))[None, None]]
+    for view in (head_view, model_view):
+        show_bertviz(view(weights, HOSTILE, html_action="return"), HOSTILE[2])
+        html = shown[-1][0]["text/html"]
         assert html.count("</script") == 1
         html.encode("utf-8")
         params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
@@ -486,27 +494,18 @@ def model_part(seen, start):
     return part
 
 
-def test_every_key_is_drawn_under_a_name_of_its_own(shown):
-    keys = ["query", "x" * 20, "x" * 21, " ", "\n"]
-    pieces.show_query(dict.fromkeys(keys, (1, 0)), title="t")
-    picture = shown[1][1]["image/png"]["alt"]
-    long = "x" * 13 + "…"
-    assert f"are query (2), {long}, {long} (2), ␣, ␣ (2); the" in picture
-    assert payload(shown[0][0]["text/html"])["names"] == keys
-
-
 def test_pieces_show_what_was_computed(shown):
     torch.manual_seed(0)
     scores = torch.randn(40, dtype=torch.float64)
-    pieces.show_sampling(scores, words(40), title="One token leads.")
+    show_sampling(scores, words(40), title="One token leads.")
     data = payload(shown[0][0]["text/html"])
     best = scores.sort(descending=True)
     assert data["tokens"] == [f"w{i}" for i in best.indices[:16]]
     shown_scores = torch.tensor(data["scores"]) / 100
     assert (shown_scores - (best.values - best.values[0])).abs().max() <= 0.00501
-    pieces.show_scale(title="Wide heads saturate.")
-    pieces.show_rotation(title="A shift is a turn.")
-    pieces.show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
+    show_scale(title="Wide heads saturate.")
+    show_rotation(title="A shift is a turn.")
+    show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
     for (view, _), (picture, about) in zip(shown[::2], shown[1::2], strict=True):
         assert about["image/png"]["alt"] in view["text/plain"]
         assert picture["image/png"] and "sliders" in view["text/plain"]
@@ -515,7 +514,5 @@ def test_pieces_show_what_was_computed(shown):
     told = re.search(r"is (\d.\d\d) without .* (\d.\d\d) with", alt)
     without, scaled = map(float, told.groups())
     assert 0.9 < without <= 1 and 0.3 < scaled < 0.5, "means over 200 random queries"
-    with pytest.raises(ValueError, match="each of 2 tokens, got 40"):
-        pieces.show_sampling(scores, ["a", "b"], title="t")
-    with pytest.raises(ValueError, match="title must not be empty"):
-        pieces.show_query({"a": (1, 0)}, title="")
+    with pytest.raises(ValueError, match=r"each of 2 tokens, got the shape \(40,\)"):
+        show_sampling(scores, ["a", "b"], title="t")

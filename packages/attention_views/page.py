@@ -13,14 +13,9 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import torch
-from IPython.display import display
-
-from course_utils.shapes import check_choice, check_integer, check_type
 
 LEVELS = 240  # a number with many divisors, so that 1/2, 1/3, 1/4, … are exact levels
 VIEWS = ("explorer", "comparison", "neurons", "pieces")
-HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8
 _COMPRESSED = re.compile(r'"(map|queries|keys|weights)":"([A-Za-z0-9+/]+=*)"')
 
@@ -34,7 +29,7 @@ def weight_codes(weights: Any, name: str = "weights") -> np.ndarray:
     Raises ValueError for numbers outside 0 to 1, NaN included; `name` is used in the
     message.
     """
-    weights = torch.as_tensor(weights).detach().cpu().double().numpy()
+    weights = np.asarray(weights, dtype=np.float64)
     wrong = ~((weights >= 0) & (weights <= 1 + 1e-5))
     if wrong.any():
         raise ValueError(
@@ -73,27 +68,19 @@ def inflated(html: str) -> str:
 
 def short(token: str, length: int = 14) -> str:
     """A token as a label for pictures and sentences: printable, truncated."""
-    check_type(str, token=token)
-    check_integer(2, length=length)
     text = "".join(c if c.isprintable() else " " for c in token[: 4 * length])
     text = " ".join(text.split()) or "␣"
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def show_view(name: str, data: dict[str, Any], sentence: str) -> None:
-    """Display the view `name`, and `sentence` where no script may run.
+def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
+    """The HTML of one view: a sentence, and the script that replaces it by the view.
 
     data: what `<name>.js` reads. The same data give the same HTML, id included.
     Raises ValueError for an unknown view.
     """
-    html = view_html(name, data, sentence)
-    display({"text/html": html, "text/plain": sentence}, raw=True)
-
-
-def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
-    """The HTML of one view: a sentence, and the script that replaces it by the view."""
-    check_choice("name", name, VIEWS)
-    check_type(str, sentence=sentence)
+    if name not in VIEWS:
+        raise ValueError(f"name must be one of {', '.join(VIEWS)}; got {name!r}")
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     payload = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", payload)
     script = _source("kit.js") + _source(f"{name}.js")
@@ -109,4 +96,4 @@ def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
 
 
 def _source(name: str) -> str:
-    return files("course_utils.looking.views").joinpath(name).read_text("utf-8")
+    return files("attention_views").joinpath(name).read_text("utf-8")

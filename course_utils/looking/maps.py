@@ -11,11 +11,10 @@ import numpy as np
 from torch import Tensor
 from torch.nn import functional as F
 
+from attention_views import short, weight_codes
 from course_utils.looking.attentions import layer_weights
 from course_utils.looking.plots import attention_map
 from course_utils.looking.token_texts import token_texts
-from course_utils.looking.views.page import short, weight_codes
-from course_utils.shapes import check_choice, check_index, check_text
 
 MOST_TOKENS = 160
 MOST_WEIGHTS = 2_400_000  # 12 layers of 12 heads over 128 tokens
@@ -42,14 +41,13 @@ class Maps:
         title: str,
         names: tuple[str, str, str] = NAMES,
     ):
-        """Arguments and errors as in `explorer.show_attention`.
+        """Arguments and errors as in `views.show_attention`.
 
         names: what recording, tokens and source are called in messages.
         """
         self.names = names
         self.tokens = token_texts(tokens, names[1])
         self.source = None if source is None else token_texts(source, names[2])
-        check_text(title=title)
         self.title = title
         self.kinds, self.parts = attention_parts(
             recording, self.source is not None, names[0]
@@ -66,11 +64,17 @@ class Maps:
         """Which map the picture and its sentence are about; part "" is the last."""
         if part == "":
             part = list(self.parts)[-1]
-        check_choice("part", part, tuple(self.parts))
+        if part not in self.parts:
+            raise ValueError(
+                f"part must be one of {', '.join(self.parts)}; got {part!r}"
+            )
         layers = self.parts[part]
-        check_index(len(layers), "layers", layer=layer)
+        if not 0 <= layer < len(layers):
+            raise ValueError(f"layer must be in [0, layers={len(layers)}), got {layer}")
         label = list(layers)[layer]
-        check_index(len(layers[label]), "heads", head=head)
+        heads = len(layers[label])
+        if not 0 <= head < heads:
+            raise ValueError(f"head must be in [0, heads={heads}), got {head}")
         self.at = [list(self.parts).index(part), int(layer), int(head)]
         self.chosen = layers[label][head]
         self.labels = [

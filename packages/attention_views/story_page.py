@@ -8,9 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from course_utils.shapes import check_index, check_type, shown
+import numpy as np
 
 WINDOW = 20  # words in the map
 CELL = 24  # size of a cell of the map, and the margin for its labels, in pixels
@@ -30,27 +28,20 @@ def story_panel(
     of the word number `chosen`, the map shows the last 20 words up to it. All strings
     are escaped.
 
-    Raises TypeError for arguments of another type, ValueError for weights that are not
-    one finite row and column per word, or a `chosen` that is not a word.
+    Raises ValueError for weights that are not one row and column of numbers >= 0 per
+    word, or not 0 for later words, and IndexError for a `chosen` that is not a word.
     """
-    check_type(str, title=title, footer=footer)
-    if isinstance(words, str) or not isinstance(words, Sequence):
-        raise TypeError(f"words must be a list of strings, got {shown(words)}")
-    for place, word in enumerate(words):
-        check_type(str, **{f"words[{place}]": word})
-    weights = _numbers(weights)
-    shape = tuple(weights.shape)
+    weights = np.asarray(weights, dtype=np.float64)
     count = len(words)
-    if not words or shape != (count, count):
+    if weights.shape != (count, count):
         raise ValueError(
-            f"weights must have one row and one column per word, {count} of each and "
-            f"at least one, got the shape {shape}"
+            f"weights must have one row and one column per word, {count} of each, got "
+            f"the shape {weights.shape}"
         )
-    if not (weights.isfinite().all() and weights.min() >= 0):
-        raise ValueError("weights must be finite and not negative")
-    if weights.triu(1).any():
+    if not (weights >= 0).all():
+        raise ValueError("weights must be numbers >= 0")
+    if np.triu(weights, 1).any():
         raise ValueError("weights must be 0 for later words, but a word looked ahead")
-    check_index(count, "words", chosen=chosen)
     name = _quoted(words[chosen])
     return (
         f"<style>\n{_CSS}</style>\n"
@@ -65,24 +56,9 @@ def story_panel(
 
 
 def save_page(path: str | Path, title: str, panel: str) -> None:
-    """Write a panel as one self-contained HTML file, without scripts.
-
-    Raises TypeError for arguments of another type.
-    """
-    check_type(str | Path, path=path)
-    check_type(str, title=title, panel=panel)
+    """Write a panel as one self-contained HTML file, without scripts."""
     page = _PAGE.format(title=escape(title), panel=panel)
     Path(path).write_text(page, encoding="utf-8", newline="\n")
-
-
-def _numbers(weights: Any) -> torch.Tensor:
-    try:
-        return torch.as_tensor(weights, device="cpu").detach().double()
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(
-            f"weights must be a tensor, an array or lists of numbers, got "
-            f"{shown(weights)}"
-        ) from None
 
 
 def _quoted(word: str) -> str:
@@ -92,8 +68,8 @@ def _quoted(word: str) -> str:
     return f"“{escape(cut)}”"
 
 
-def _story(words: list[str], row: torch.Tensor, chosen: int) -> str:
-    shares = (row / row.max().clamp(min=1e-9) * 0.8).tolist()
+def _story(words: list[str], row: np.ndarray, chosen: int) -> str:
+    shares = (row / max(row.max(), 1e-9) * 0.8).tolist()
     pieces = []
     for place, (word, share) in enumerate(zip(words, shares, strict=True)):
         space = word[: len(word) - len(word.lstrip())]
@@ -104,10 +80,10 @@ def _story(words: list[str], row: torch.Tensor, chosen: int) -> str:
     return "".join(pieces)
 
 
-def _map(words: list[str], weights: torch.Tensor, chosen: int) -> str:
+def _map(words: list[str], weights: np.ndarray, chosen: int) -> str:
     first = max(0, chosen + 1 - WINDOW)
     part = weights[first : chosen + 1, first : chosen + 1]
-    shares = (part / part.max().clamp(min=1e-9)).sqrt()  # so that faint ones show
+    shares = np.sqrt(part / max(part.max(), 1e-9))  # so that faint ones show
     names = words[first : chosen + 1]
     best = _quoted(words[int(weights[chosen].argmax())])
     alt = f"A triangle of cells. {_quoted(words[chosen])} looked most at {best}."

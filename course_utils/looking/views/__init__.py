@@ -1,1 +1,0 @@
-"""Interactive views as self-contained HTML, and a story page to share."""

@@ -1,0 +1,11 @@
+"""Attention weights in, self-contained HTML out: no network, no server, no torch.
+
+from attention_views import explorer_html
+"""
+
+from attention_views.explorer import explorer_html
+from attention_views.page import compressed, short, view_html, weight_codes
+from attention_views.story_page import save_page, story_panel
+
+__all__ = ["compressed", "explorer_html", "save_page", "short", "story_panel"]
+__all__ += ["view_html", "weight_codes"]
