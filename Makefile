@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install -qq --disable-pip-version-check
-IN_NOTEBOOK_ENV := $(RUN) tests/support/notebook_environment.py $(RUN)
+IN_NOTEBOOK_ENV := $(RUN) -m tests.support.notebook_environment $(RUN)
 PYTEST := $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The name of a stamp says where and from which files something was installed; a stamp
@@ -37,7 +37,7 @@ help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 lab: $(READY)  ## open the course in JupyterLab, in your working copies
-	@$(RUN) -m course_utils.workshop lab
+	@$(RUN) -m tools.working_copies lab
 
 check: lint  ## after each edit: lint and every quick test
 	@$(PYTEST) -m "not slow and not long" tests
@@ -57,7 +57,7 @@ test: $(DEV_READY) $(MODELS_READY)  ## run the tests and all notebooks, without 
 
 test-all: $(DEV_READY) $(MODELS_READY)  ## the same and the long tests, then the notebooks by this machine's own instructions
 	@$(PYTEST) -m "long or not long"
-	@COURSE_ARITHMETIC=own $(PYTEST) notebooks
+	@NBVAL_ARITHMETIC=own $(PYTEST) notebooks
 
 test-worlds: $(DEV_READY)  ## run the real-data notebooks on generated data instead
 	@COURSE_DATA=worlds $(PYTEST) --real-data-only notebooks
@@ -72,7 +72,7 @@ diff: $(DEV_READY)  ## show what changed in a notebook: NB=01 AGAINST=HEAD~3; WE
 	@$(VENV)/bin/nbdiff$(if $(WEB),-web) $(or $(AGAINST),HEAD) notebooks/$(NB)*.ipynb
 
 refresh: $(DEV_READY) $(MODELS_READY)  ## re-execute and store the notebooks, or one: NB=01
-	@$(IN_NOTEBOOK_ENV) -m tests.support.refresh $(if $(FORCE),--force) $(NB)
+	@$(IN_NOTEBOOK_ENV) -m tools.refresh $(if $(FORCE),--force) $(NB)
 
 bench: $(READY) $(BENCH_READY)  ## measure the speed, 90 minutes: DATA=folder with train.txt and valid.txt
 	@PYTHONPATH=$(BENCH) $(RUN) -m benchmarks $(if $(DATA),--data $(DATA))
@@ -81,7 +81,7 @@ record: $(READY)  ## run the recorded experiments of a notebook anew, or of all:
 	@$(IN_NOTEBOOK_ENV) -m course_utils.training.records $(if $(CONFIRM),--confirm) $(NB)
 
 reset: $(READY)  ## bring back one working copy: NB=01
-	@$(RUN) -m course_utils.workshop reset $(NB)
+	@$(RUN) -m tools.working_copies reset $(NB)
 
 book: $(BOOK_READY)  ## build the HTML book from the stored outputs
 	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \

@@ -32,7 +32,7 @@ for name in banks:
 @pytest.fixture
 def record_budget(request):
     """Print a measured size in the table of budgets, and hold it to its bound."""
-    plugin = request.config.pluginmanager.get_plugin("tests.support.notebook_plugin")
+    plugin = request.config.pluginmanager.get_plugin("tests.support.course_notebooks")
 
     def record(name, measured, allowed):
         plugin.SIZES[name] = (measured, allowed)

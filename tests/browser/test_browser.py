@@ -19,7 +19,6 @@ from course_utils.looking.views import (
     show_sampling,
     show_scale,
 )
-from course_utils.workshop import QUIET_LAB
 from tests.support.browser_page import browser, exported, jupyterlab, notebook, watched
 from tests.support.browser_views import (
     BERTVIZ,
@@ -47,6 +46,7 @@ from tests.support.every_view import (
 from tests.support.hostile import HOSTILE
 from tests.support.view_data import changes, kept, numbers, payload, strong_changes
 from tests.support.view_data import strong_weights as strong
+from tools.working_copies import QUIET_LAB
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.support.findings import expect_none
+from nbval_strict.plugin import expect_none
 from tests.support.notebook_rules import ROOT, code_cells, joined
 
 NOTEBOOKS = {

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.support.findings import expect_none
+from nbval_strict.plugin import expect_none
 from tests.support.notebook_rules import ROOT, joined, link_problems
 
 FOLDER = ROOT / "notebooks"

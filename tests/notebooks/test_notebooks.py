@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.workshop import PINNED
-from tests.support.findings import expect_none
+from nbval_strict.arithmetic import PINNED
+from nbval_strict.plugin import expect_none
 from tests.support.notebook_rules import ROOT, code_cells, joined, style, style_problems
 
 PATHS = sorted((ROOT / "notebooks").rglob("*.ipynb"))

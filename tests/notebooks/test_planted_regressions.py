@@ -10,6 +10,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 from zlib import compress
 
 import nbformat
@@ -19,12 +20,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from PIL import Image
 
 from attention_views import page
-from course_utils import workshop
-from tests.support import notebook_plugin as plugin
-from tests.support.figures import figure_problems
-from tests.support.findings import expect_none
+from nbval_strict import bridge, plugin
+from nbval_strict.figures import figure_problems
+from nbval_strict.plugin import expect_none, quiet_variables
+from tests.support import course_notebooks
 from tests.support.mirror_data import trained_model
-from tests.support.notebook_environment import quiet_variables
+from tests.support.notebook_environment import PATH
 from tests.support.notebook_rules import (
     ROOT,
     link_problems,
@@ -32,6 +33,7 @@ from tests.support.notebook_rules import (
     style,
     style_problems,
 )
+from tools.refresh import refresh
 
 pytestmark = pytest.mark.slow
 DRAW = """\
@@ -89,7 +91,7 @@ PLANTED = {
         "yes = 1",
         "print('yes'); 1",
         "stored outputs are gone.* now it shows stdout, then text/plain. "
-        "`make refresh NB=90`",
+        "If this is meant: make refresh NB=90",
     ),
     "second output": ("print('yes')", "print('yes')\n2", "Unexpected output fields"),
     "order": (
@@ -102,7 +104,7 @@ PLANTED = {
     "a word of a long line": (
         LONG.format("seven"),
         LONG.format("eleven"),
-        r"now\n-…[a-z ]{60,}seven [a-z ]{50,60}…\n\+…[a-z ]{60,}eleven [a-z ]{50,60}…",
+        r"now\n-…[a-z ]{60,}seven [a-z ]{50,}…\n\+…[a-z ]{60,}eleven [a-z ]{50,}…",
     ),
     "one long line more": (
         f"{LONG.format(1)}",
@@ -172,7 +174,7 @@ IGNORED = {
     "ignored, stored outputs deleted": (
         "one = 1",
         "print(1)",
-        "stored outputs are gone.* `make refresh NB=91`",
+        "stored outputs are gone.* If this is meant: make refresh NB=91",
     ),
     "ignored": ("print(1)", "print(2)", None),
     "ignored, silent": ("print(1)", "one = 1", f"other kinds of output{ADVICE}"),
@@ -286,6 +288,7 @@ def run_pytest(folder, **environ):
     """Run the checks as `make test` does; return exit code, complaints and print."""
     report = folder / "report.xml"
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml")]
+    command += ["-o", f"nbval_differences={folder / 'differences'}"]
     command += ["-p", "no:cacheprovider", f"--junitxml={report}", str(folder)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environ}, capture_output=True, text=True
@@ -307,15 +310,15 @@ def outcome(tmp_path_factory):
     """Store outputs of clean sources, swap in the planted ones, run the checks."""
     folder = tmp_path_factory.mktemp("books")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in quiet_variables(folder).items():
+        for name, value in quiet_variables(folder, PATH).items():
             patch.setenv(name, value)
         for name, (table, tags) in BOOKS.items():
             path = folder / f"{name}.ipynb"
             write_notebook(path, [clean for clean, *_ in table.values()], tags)
-            assert workshop.refresh(path) == []
+            assert refresh(path) == []
             first = path.read_bytes()
             if name == "91_ignored":
-                assert workshop.refresh(path) == []
+                assert refresh(path) == []
                 assert path.read_bytes() == first, "refreshed twice, it differs"
     for name, (table, _) in BOOKS.items():
         notebook = nbformat.read(folder / f"{name}.ipynb", as_version=4)
@@ -324,8 +327,10 @@ def outcome(tmp_path_factory):
         if name in ("92_elsewhere", "95_trained"):
             notebook.metadata.made_with.bits = "another"
         nbformat.write(notebook, folder / f"{name}.ipynb")
-    places = {"COURSE_DIFFERENCES": str(folder / "differences")}
-    return run_pytest(folder, COURSE_PATIENCE="0", COURSE_DATA="worlds", **places)
+    return run_pytest(folder, NBVAL_PATIENCE="0", COURSE_DATA="worlds")
+
+
+HOOK = SimpleNamespace(pytest_nbval_html=course_notebooks.pytest_nbval_html)
 
 
 def test_views_are_compared_by_their_numbers(monkeypatch):
@@ -336,7 +341,8 @@ def test_views_are_compared_by_their_numbers(monkeypatch):
         monkeypatch.setattr(page.zlib, "compress", functools.partial(deflate, level))
         texts += [page.compressed(codes), page.compressed(codes[::-1])]
     outputs = [[{"data": {"text/html": f'{{"map":"{text}"}}'}}] for text in texts]
-    same, other, again, _ = map(plugin.comparable, outputs)
+    compared = [bridge.comparable(one, HOOK) for one in outputs]
+    same, other, again, _ = compared
     assert outputs[0] != outputs[2] and same == again != other
 
 
@@ -567,9 +573,9 @@ def test_an_alt_text_alone_is_compared():
     Image.new("RGB", (2, 2)).save(dot, format="png")
     data = {"image/png": base64.b64encode(dot.getvalue()).decode()}
     old, new = ([{"data": data, "metadata": {"alt": alt}}] for alt in ("up", "down"))
-    said = list(figure_problems(new, old, "", "90"))
+    said = list(figure_problems(new, old, "", "90", Path()))
     assert said == ["the alt text of figure 1 differs: - stored, + now\n-up\n+down"]
-    assert list(figure_problems(old, old, "", "90")) == []
+    assert list(figure_problems(old, old, "", "90", Path())) == []
 
 
 def test_a_changed_figure_is_written_beside_the_old_one(outcome):
@@ -615,13 +621,15 @@ def test_cells_that_need_the_trained_model_run_where_it_is(tmp_path):
 def test_a_cell_that_became_slower_is_noticed():
     usual = {"01-003": 4.0, "01-005": 2.0, "01-007": 0.3}
     twice = {name: 2 * seconds for name, seconds in usual.items()}
-    assert list(plugin.slower_cells(usual, usual)) == []
-    assert list(plugin.slower_cells(twice, usual)) == [], "the whole machine is slow"
-    (said,) = plugin.slower_cells(usual | {"01-007": 2.3}, usual)
+    assert list(plugin.slower_cells(usual, usual, 1.5)) == []
+    assert list(plugin.slower_cells(twice, usual, 1.5)) == [], (
+        "the whole machine is slow"
+    )
+    (said,) = plugin.slower_cells(usual | {"01-007": 2.3}, usual, 1.5)
     assert "01-007 took 2.3 CPU-seconds, usual are 0.3" in said
-    (said,) = plugin.slower_cells(usual | {"01-009": 2.0}, usual)
+    (said,) = plugin.slower_cells(usual | {"01-009": 2.0}, usual, 1.5)
     assert "01-009" in said
-    assert list(plugin.slower_cells(usual, {})) == []
+    assert list(plugin.slower_cells(usual, {}, 1.5)) == []
 
 
 def test_memory_of_a_process_and_its_children_is_seen():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.findings import expect_none
+from nbval_strict.plugin import expect_none
 from tests.support.notebook_rules import ROOT, joined
 from tests.support.sentences import figures, swapped_alts, unsupported_numbers
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.findings import expect_none
+from nbval_strict.plugin import expect_none
 from tests.support.notebook_rules import ROOT
 from tests.support.spoilers import spoilers
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.findings import expect_none
+from nbval_strict.plugin import expect_none
 from tests.support.notebook_rules import ROOT, code_cells, joined
 
 IGNORED = "nbval-ignore-output"

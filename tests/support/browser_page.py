@@ -19,11 +19,11 @@ import nbformat
 import pytest
 from nbconvert import HTMLExporter
 
-from course_utils.workshop import QUIET_LAB
+from tools.working_copies import QUIET_LAB
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = float(os.environ.get("COURSE_PATIENCE", "1"))
+PATIENCE = float(os.environ.get("NBVAL_PATIENCE", "1"))
 NOWHERE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 LOCAL = ("file://", "data:", "blob:", "http://127.0.0.1:", "http://localhost:")
 

@@ -11,24 +11,23 @@ import hashlib
 import importlib.util
 import platform
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
+from nbval_strict.workers import is_worker, shared
 from tests.support.mirror_data import data_fingerprint
 from tests.support.notebook_environment import ROOT
-from tests.support.two_processes import is_worker, shared
 
 ALWAYS = (
     "pyproject.toml",
     "requirements.txt",
     "requirements-dev.txt",
     "constraints.txt",
+    "packages/nbval_strict",
     "tests/support",
 )
 KEPT = "course/notebooks"  # name in pytest's cache
-_folder = tempfile.TemporaryDirectory(prefix="opened-")
 _failed = set()
 OPENED = shared("opened")  # notebook -> the files that its run opened
 LEFT_OUT = shared("left out")
@@ -49,11 +48,6 @@ def checksum(path):
     else:
         return None
     return hashlib.sha256(content).hexdigest()
-
-
-def record_of(stem):
-    """The file into which the kernel of this notebook writes what it opens."""
-    return Path(_folder.name) / stem
 
 
 def needed(notebook, opened):
@@ -107,6 +101,10 @@ def pytest_ignore_collect(collection_path, config):
     return True
 
 
+def pytest_nbval_opened(path, opened):
+    OPENED[str(path)] = opened
+
+
 def pytest_runtest_logreport(report):
     if report.failed or report.skipped:
         _failed.add(ROOT / report.nodeid.split("::")[0])
@@ -132,7 +130,3 @@ def pytest_terminal_summary(terminalreporter):
     if LEFT_OUT:
         names = ", ".join(sorted(name[:2] for name in LEFT_OUT))
         terminalreporter.write_line(f"unchanged since they passed: {names}")
-
-
-def pytest_unconfigure():
-    _folder.cleanup()

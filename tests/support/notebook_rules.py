@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from nbval_strict.figures import alt_text, words
+
 ROOT = Path(__file__).resolve().parents[2]
 COMPARED = {  # kinds of output that the comparison really reads
     "text/plain",
@@ -56,11 +58,6 @@ def joined(text):
     return text if isinstance(text, str) else "".join(text)
 
 
-def shortened(text):
-    """Without the long runs of letters and digits in which pictures are stored."""
-    return re.sub(r"[A-Za-z0-9+/=]{200,}", "…", text)
-
-
 def is_folded(cell):
     return cell["metadata"].get("jupyter", {}).get("source_hidden", False)
 
@@ -79,18 +76,6 @@ def touches_real_data(notebook):
 def uses_trained_model(notebook):
     """Does a code cell name the trained model that the mirror can serve?"""
     return any(TRAINED.search(joined(cell["source"])) for cell in code_cells(notebook))
-
-
-def alt_text(output):
-    """The alt text of a PNG output, where JupyterLab and nbconvert look for it."""
-    metadata = output.get("metadata", {})
-    own = metadata.get("image/png", {})
-    return str(own.get("alt") or metadata.get("alt") or "").strip()
-
-
-def words(output):
-    """The words and numbers drawn in a PNG output, as `plots` stores them."""
-    return output.get("metadata", {}).get("image/png", {}).get("words", "")
 
 
 def cell_name(cell, count):
@@ -130,10 +115,10 @@ def _path_problems(cell):
 
 def link_problems(text):
     """Links to a notebook whose words name another one."""
-    for words, target, number in NOTEBOOK_LINK.findall(text):
-        found = TOLD_NUMBER.search(words)
+    for said, target, number in NOTEBOOK_LINK.findall(text):
+        found = TOLD_NUMBER.search(said)
         if found and (found[1] or found[2]) != number:
-            yield f"has a link whose words, {words!r}, do not fit its target {target}"
+            yield f"has a link whose words, {said!r}, do not fit its target {target}"
 
 
 def _places():

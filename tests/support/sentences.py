@@ -6,7 +6,8 @@ must fit its own figure better than others. Knows the JSON of notebooks.
 
 import re
 
-from tests.support.notebook_rules import alt_text, joined, words
+from nbval_strict.figures import alt_text, words
+from tests.support.notebook_rules import joined
 
 BEFORE, AFTER = 2, 1  # code cells around a text whose numbers it may use
 COUNTABLE = 12  # smaller whole numbers may stand anywhere

@@ -12,7 +12,7 @@ import os
 
 import pytest
 
-from tests.support.two_processes import SECONDS, is_worker, shared, usual_seconds
+from nbval_strict.workers import is_worker, shared, usual_seconds
 
 SLOW = 6.0  # CPU-seconds of one function, all its parameters together
 LEAST = 0.1  # what takes less is not written down
@@ -70,5 +70,7 @@ def pytest_runtest_call(item):
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     if session.config.option.measure and not is_worker(session.config):
-        text = written(FUNCTIONS, CELLS, usual_seconds())
-        SECONDS.write_text(text, encoding="utf-8")
+        config = session.config
+        text = written(FUNCTIONS, CELLS, usual_seconds(config))
+        path = config.rootpath / config.getini("nbval_usual")
+        path.write_text(text, encoding="utf-8")

@@ -1,16 +1,15 @@
-"""How large the project is: lines of code, part by part."""
+"""How large the project is: lines of code, part by part. Knows patterns of paths."""
 
 from tests.support.notebook_environment import ROOT
 
 PARTS = {
-    "core": ("course_utils/*.py",),
-    "training": ("course_utils/training/*.py",),
-    "looking": ("course_utils/looking/*.py",),
-    "views": ("packages/attention_views/*.*",),
-    "data": ("course_utils/data/*.py",),
-    "worlds": ("packages/known_worlds/*.py",),
+    "course_utils": ("course_utils/**/*.py",),
+    "known_worlds": ("packages/known_worlds/*.py",),
     "grammars": ("packages/known_worlds/*.toml", "packages/known_worlds/*.txt"),
-    "judge": ("packages/named_mistakes/*.py",),
+    "attention_views": ("packages/attention_views/*.[pjch]*",),
+    "named_mistakes": ("packages/named_mistakes/*.py",),
+    "nbval_strict": ("packages/nbval_strict/**/*.py",),
+    "tools": ("tools/*.py",),
     "benchmarks": ("benchmarks/*.py",),
     "exercises": ("notebooks/exercises/*.py",),
     "tests": ("tests/**/*.py",),

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from tests.support import fetch_data, mirror_data, refresh
+from tests.support import fetch_data, mirror_data
 from tests.support.hub_mirror import HubMirror
 from tests.support.notebook_rules import ROOT
+from tools import refresh
 
 STORY = "Tom had a ball.\n\nHe was happy."
 PAIRS = [(f"I have {n} dogs.", f"Tengo {n} perros.") for n in range(400)]

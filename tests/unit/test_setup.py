@@ -16,7 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from course_utils import workshop
+from nbval_strict.fingerprint import fingerprint
+from tools import refresh, working_copies
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -100,7 +101,7 @@ def house(tmp_path):
 def test_a_working_copy_has_no_outputs_and_all_else(house):
     original = json.loads((house / "notebooks" / "01_attention.ipynb").read_text())
     copy, _ = (
-        json.loads(path.read_text("utf-8")) for path in workshop.lay_copies(house)
+        json.loads(path.read_text("utf-8")) for path in working_copies.lay_copies(house)
     )
     assert copy["cells"][0]["outputs"] == [] != original["cells"][0]["outputs"]
     assert copy["cells"][0]["execution_count"] is None
@@ -110,11 +111,13 @@ def test_a_working_copy_has_no_outputs_and_all_else(house):
 
 
 def test_copies_are_laid_once_and_never_over_an_edit(house):
-    assert len(workshop.lay_copies(house)) == 2
+    assert len(working_copies.lay_copies(house)) == 2
     edited = house / "work" / "01_attention.ipynb"
     edited.write_text("my answers")
     (house / "work" / "00_start_here.ipynb").unlink()
-    assert [path.name for path in workshop.lay_copies(house)] == ["00_start_here.ipynb"]
+    assert [path.name for path in working_copies.lay_copies(house)] == [
+        "00_start_here.ipynb"
+    ]
     assert edited.read_text() == "my answers"
     assert sorted(path.name for path in (house / "work").iterdir()) == [
         "00_start_here.ipynb",
@@ -123,14 +126,14 @@ def test_copies_are_laid_once_and_never_over_an_edit(house):
 
 
 def test_reset_brings_one_back_and_loses_nothing(house):
-    workshop.lay_copies(house)
+    working_copies.lay_copies(house)
     for path in (house / "work").iterdir():
         path.write_text("my answers")
     for count in (1, 2):
-        kept = workshop.reset_copy("01", house)
+        kept = working_copies.reset_copy("01", house)
         assert kept.name == f"01_attention.old-{count}.ipynb"
         assert kept.read_text() == "my answers"
-        assert workshop.reset_copy("01", house) is None, "nothing was edited"
+        assert working_copies.reset_copy("01", house) is None, "nothing was edited"
         (house / "work" / "01_attention.ipynb").write_text("my answers")
     assert (house / "work" / "00_start_here.ipynb").read_text() == "my answers"
 
@@ -138,7 +141,7 @@ def test_reset_brings_one_back_and_loses_nothing(house):
 @pytest.mark.parametrize("number", ["", "0", "77", "*"])
 def test_an_unclear_notebook_number_is_named(house, number):
     with pytest.raises(ValueError, match="must name exactly one notebook"):
-        workshop.reset_copy(number, house)
+        working_copies.reset_copy(number, house)
     assert not (house / "work").exists()
 
 
@@ -149,7 +152,7 @@ def test_refresh_leaves_a_notebook_that_fails_as_it_was(tmp_path):
     path.write_text(writes(new_notebook(cells=[new_code_cell("1 / 0")])))
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"(?s)90_fails.*left as it was.*ZeroDivision"):
-        workshop.refresh(path)
+        refresh.refresh(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["90_fails.ipynb"]
 
@@ -163,14 +166,14 @@ def test_refresh_keeps_measured_times_while_their_cell_is_unchanged(tmp_path):
     source = "import time\nprint(time.perf_counter_ns())"
     book = new_notebook(cells=[new_code_cell(source, metadata=tags)])
     nbformat.write(book, path)
-    workshop.refresh(path)
+    refresh.refresh(path)
     first = path.read_bytes()
-    workshop.refresh(path)
+    refresh.refresh(path)
     assert path.read_bytes() == first
     book = nbformat.read(path, as_version=4)
     book.cells[0].source += " "
     nbformat.write(book, path)
-    workshop.refresh(path)
+    refresh.refresh(path)
     assert nbformat.read(path, 4).cells[0].outputs != book.cells[0].outputs
 
 
@@ -193,7 +196,7 @@ def test_figures_get_the_alt_texts_that_their_cell_keeps(tmp_path):
     merged = new_code_cell("print('a')\nprint('b', flush=True)\nprint('c')")
     cells = [new_code_cell(ALTS, metadata=kept), new_code_cell(ALTS), merged]
     nbformat.write(new_notebook(cells=cells), path)
-    workshop.refresh(path, data="abc")
+    refresh.refresh(path, data="abc")
     notebook = nbformat.read(path, as_version=4)
     alts = [
         [output["metadata"]["image/png"]["alt"] for output in cell.outputs]
@@ -203,7 +206,7 @@ def test_figures_get_the_alt_texts_that_their_cell_keeps(tmp_path):
     assert alts[1][2] == "A figure with these words: Q | 7"
     assert notebook.cells[0].metadata.alt == kept["alt"]
     assert [output.text for output in notebook.cells[2].outputs] == ["a\nb\nc\n"]
-    assert notebook.metadata.made_with == workshop.fingerprint() | {"data": "abc"}
+    assert notebook.metadata.made_with == fingerprint() | {"data": "abc"}
 
 
 def test_traces_of_the_run_are_removed():
@@ -214,11 +217,11 @@ def test_traces_of_the_run_are_removed():
     cell = {"cell_type": "code", "outputs": outputs, "id": "x", "execution_count": 5}
     cell["metadata"] = {"tags": ["timing"], "collapsed": True, "alt": [], "name": "x"}
     notebook = {"cells": [{"cell_type": "markdown", "metadata": {}}, cell]}
-    workshop.normalise(notebook, "07")
+    refresh.normalise(notebook, "07")
     assert [c["id"] for c in notebook["cells"]] == ["07-001", "07-002"]
     assert cell["metadata"] == {"tags": ["timing"]}
     cell["metadata"]["jupyter"] = {"source_hidden": True}
-    workshop.normalise(notebook, "07")
+    refresh.normalise(notebook, "07")
     assert cell["metadata"]["tags"] == ["hide-input", "timing"], "folded in the book"
     assert cell["execution_count"] == cell["outputs"][1]["execution_count"] == 1
     assert [o.get("text") for o in cell["outputs"]] == ["a", None, None]
@@ -231,12 +234,12 @@ def test_traces_of_the_run_are_removed():
 
 def test_lab_opens_a_browser_only_where_there_is_one(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
-    at_desk = workshop.lab_command({"DISPLAY": ":0"}, contained=False)
+    at_desk = working_copies.lab_command({"DISPLAY": ":0"}, contained=False)
     assert "--no-browser" not in at_desk and "--allow-root" in at_desk
     over_ssh = {"DISPLAY": ":0", "SSH_CONNECTION": "a b"}
-    assert "--no-browser" in workshop.lab_command(over_ssh, contained=False)
-    assert "--no-browser" in workshop.lab_command({}, contained=False)
-    boxed = workshop.lab_command({"DISPLAY": ":0"}, contained=True)
+    assert "--no-browser" in working_copies.lab_command(over_ssh, contained=False)
+    assert "--no-browser" in working_copies.lab_command({}, contained=False)
+    boxed = working_copies.lab_command({"DISPLAY": ":0"}, contained=True)
     assert "--ServerApp.ip=0.0.0.0" in boxed and "--no-browser" in boxed
     assert not any("0.0.0.0" in word for word in at_desk)
 

@@ -1,11 +1,11 @@
-"""On the path of notebook kernels, in tests and `make refresh`: no way out.
+"""On the path of notebook kernels, in tests and while they are stored: no way out.
 
 Connections that leave this machine are refused, in every Python process that a notebook
 starts. What the process does can be written down, one line each, into three files:
 
-- COURSE_REFUSED: "host:port" of each refused connection, so that a cell cannot hide it;
-- COURSE_WRITTEN: "new" or "old" and each path that it opens for writing or makes;
-- COURSE_OPENED: each file and folder of the project (COURSE_ROOT) that it opens.
+- NBVAL_REFUSED: "host:port" of each refused connection, so that a cell cannot hide it;
+- NBVAL_WRITTEN: "new" or "old" and each path that it opens for writing or makes;
+- NBVAL_OPENED: each file and folder of the project (NBVAL_ROOT) that it opens.
 """
 
 import os
@@ -46,8 +46,8 @@ def refuse(event, arguments):
         return
     port = port.decode() if isinstance(port, bytes) else port
     place = host if port is None else f"{host}:{port}"
-    if "COURSE_REFUSED" in os.environ:
-        with open(os.environ["COURSE_REFUSED"], "a", encoding="utf-8") as file:
+    if "NBVAL_REFUSED" in os.environ:
+        with open(os.environ["NBVAL_REFUSED"], "a", encoding="utf-8") as file:
             file.write(place + "\n")
     raise ConnectionRefusedError(f"the tests run without a network: {place}")
 
@@ -78,7 +78,7 @@ def write_down_opened(record, root):
 
 def write_down_written(record):
     """An audit hook that adds each new path that may change to the file `record`."""
-    names = ("COURSE_OPENED", "COURSE_REFUSED")
+    names = ("NBVAL_OPENED", "NBVAL_REFUSED")
     records = [record, *(os.environ[name] for name in names if name in os.environ)]
     seen = {os.path.realpath(path) for path in records}
 
@@ -103,8 +103,8 @@ def write_down_written(record):
 
 
 sys.addaudithook(refuse)
-if "COURSE_OPENED" in os.environ:
-    _root = os.path.realpath(os.environ["COURSE_ROOT"])
-    sys.addaudithook(write_down_opened(os.environ["COURSE_OPENED"], _root))
-if "COURSE_WRITTEN" in os.environ:
-    sys.addaudithook(write_down_written(os.environ["COURSE_WRITTEN"]))
+if "NBVAL_OPENED" in os.environ:
+    _root = os.path.realpath(os.environ["NBVAL_ROOT"])
+    sys.addaudithook(write_down_opened(os.environ["NBVAL_OPENED"], _root))
+if "NBVAL_WRITTEN" in os.environ:
+    sys.addaudithook(write_down_written(os.environ["NBVAL_WRITTEN"]))

@@ -1,20 +1,27 @@
 """pytest plugin: pin threads and instructions, so that all machines compute alike.
 
 Importing it does so, before PyTorch and NumPy are imported; child processes inherit it.
-COURSE_ARITHMETIC=own leaves a machine its own instructions; settings in its place, such
+Where an x86-64 CPU has AVX2, it then computes the same bits as any other.
+NBVAL_ARITHMETIC=own leaves a machine its own instructions; settings in its place, such
 as "MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default", stand for another machine.
 """
 
 import os
 import platform
 
-from course_utils.workshop import PINNED
-
+PINNED = {
+    "OMP_NUM_THREADS": "1",
+    "ATEN_CPU_CAPABILITY": "avx2",  # PyTorch's kernels
+    "MKL_CBWR": "AVX2,STRICT",  # matrix products
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",  # NumPy's products, then its other kernels
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 def settings(wanted, machine):
-    """The variables for a value of COURSE_ARITHMETIC on a kind of machine."""
+    """The variables for a value of NBVAL_ARITHMETIC on a kind of machine."""
     if wanted == "pinned":
         return PINNED if machine in ("x86_64", "AMD64") else ONE_THREAD
     if wanted == "own":
@@ -24,5 +31,5 @@ def settings(wanted, machine):
 
 for name in PINNED:
     os.environ.pop(name, None)
-wanted = os.environ.get("COURSE_ARITHMETIC", "pinned")
+wanted = os.environ.get("NBVAL_ARITHMETIC", "pinned")
 os.environ.update(settings(wanted, platform.machine()))

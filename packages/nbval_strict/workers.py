@@ -9,9 +9,6 @@ import json
 
 import pytest
 
-from tests.support.notebook_environment import ROOT
-
-SECONDS = ROOT / "tests" / "seconds.json"  # usual CPU-seconds, written by --measure
 SHARED = {}  # subject -> {name: what a worker found}
 
 
@@ -20,17 +17,23 @@ def shared(subject):
     return SHARED.setdefault(subject, {})
 
 
-def usual_seconds():
-    """{file: {cell or test function: CPU-seconds}}, those above a tenth of a second."""
-    return json.loads(SECONDS.read_text("utf-8")) if SECONDS.exists() else {}
+def usual_seconds(config):
+    """{file: {cell or test function: CPU-seconds}}: what the ini option names."""
+    name = config.getini("nbval_usual")
+    path = config.rootpath / name
+    return json.loads(path.read_text("utf-8")) if name and path.exists() else {}
 
 
 def is_worker(config):
     return hasattr(config, "workerinput")
 
 
-def pytest_collection_modifyitems(items):
-    usual = usual_seconds()
+def pytest_addoption(parser):
+    parser.addini("nbval_usual", "a JSON file with the usual CPU-seconds", default="")
+
+
+def pytest_collection_modifyitems(config, items):
+    usual = usual_seconds(config)
 
     def seconds(item):
         return sum(usual.get(item.path.name, {}).values())

@@ -2,41 +2,44 @@
 
 Where the stored figure was made by the same platform, versions and kind of CPU, every
 pixel must be the same; elsewhere a tolerance holds, and the report says so. The words
-and numbers that `plots` stores beside a figure are compared everywhere.
+and numbers that its metadata hold ("words") are compared everywhere.
 """
 
+import base64
 import difflib
-import os
-from pathlib import Path
+import io
 
 import numpy as np
 from PIL import Image
 
-from tests.support.notebook_rules import ROOT, alt_text, words
-from tests.support.pictures import drawn_difference, enlarged, pixels
-from tests.support.printed import same_but_for_last_digits
+from nbval_strict.printed import same_but_for_last_digits
 
 WHOLE_RMS, TILE_RMS, TILE = 2.0, 20.0, 32  # grey levels of 255; tiles of 32 pixels
-FOLDER = Path(os.environ.get("COURSE_DIFFERENCES", ROOT / "build" / "differences"))
+FAINTEST = 64  # of 255: how dark the smallest difference is drawn, so that it is seen
+
+
+def alt_text(output):
+    """The alt text of a PNG output, where JupyterLab and nbconvert look for it."""
+    metadata = output.get("metadata", {})
+    own = metadata.get("image/png", {})
+    return str(own.get("alt") or metadata.get("alt") or "").strip()
+
+
+def words(output):
+    """The words and numbers drawn in a PNG output, where its metadata hold them."""
+    return output.get("metadata", {}).get("image/png", {}).get("words", "")
 
 
 def figures(outputs):
     return [out for out in outputs if "image/png" in out.get("data", {})]
 
 
-def unlike(stored, now):
-    """What tells two fingerprints apart, in words; "" if nothing does."""
-    if not stored:
-        return "nothing says what made the stored one"
-    names = [name for name in now if now[name] != stored.get(name)]
-    return ", ".join(f"{name} {now[name]}, not {stored.get(name)}" for name in names)
-
-
-def figure_problems(computed, stored, other, name):
+def figure_problems(computed, stored, other, name, folder):
     """Everything wrong with the figures of a cell, one sentence each.
 
     `other` tells how this machine differs from the one that made the stored figures, ""
-    if it does not; `name` begins the names of the pictures that show a difference.
+    if it does not; `name` begins the names of the pictures in `folder` that show a
+    difference.
     """
     computed, stored = figures(computed), figures(stored)
     if len(computed) != len(stored):
@@ -48,7 +51,9 @@ def figure_problems(computed, stored, other, name):
             pixels(new["data"]["image/png"]),
         )
         if what := pixel_difference(before, after, other):
-            place = show_difference(before, after, f"{name}_figure_{number}")
+            place = show_difference(
+                before, after, folder / f"{name}_figure_{number}.png"
+            )
             yield f"figure {number} differs: {what}\nold, new, difference: {place}"
         same = same_but_for_last_digits if other else str.__eq__
         if not same(words(old), words(new)):
@@ -108,14 +113,33 @@ def tile_means(squares):
     return tiles.mean(axis=(1, 3))
 
 
-def show_difference(old, new, name):
+def show_difference(old, new, path):
     """Write old, new and their difference side by side; the path of the PNG."""
     old, new = enlarged(old, new), enlarged(new, old)
     grey = drawn_difference(np.abs(old - new).max(axis=2))
     difference = np.repeat(grey[:, :, None], 3, axis=2)
     line = np.full((len(old), 4, 3), 128.0)
     page = np.concatenate([old, line, new, line, difference], axis=1)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(page.astype(np.uint8)).save(path)
-    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    return path
+
+
+def pixels(png):
+    """Colors from 0 to 255 on a white page, as an array: height, width, 3."""
+    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
+    page = Image.new("RGBA", image.size, "white")
+    return np.asarray(Image.alpha_composite(page, image).convert("RGB"), dtype=float)
+
+
+def drawn_difference(distance):
+    """Grey levels, "y x": white where nothing differs, the largest difference black."""
+    stretched = FAINTEST + (255 - FAINTEST) * distance / max(distance.max(), 1)
+    return 255 - np.where(distance > 0, stretched, 0)
+
+
+def enlarged(image, other):
+    """The image with white at its right and bottom, where only the other reaches."""
+    height = max(0, other.shape[0] - image.shape[0])
+    width = max(0, other.shape[1] - image.shape[1])
+    return np.pad(image, ((0, height), (0, width), (0, 0)), constant_values=255)

@@ -14,14 +14,10 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.notebook_environment import ROOT
-
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-# Where runs may write, as .gitignore has it: below the project, and in any folder.
-BUILT = {"_build", "build", "dist", "work"}
+# Where runs may write, in any folder.
 WRITABLE = {
     "__pycache__",
-    "runs",  # checkpoints
     ".git",
     ".hypothesis",
     ".ipynb_checkpoints",
@@ -53,11 +49,14 @@ class Traces:
     """What one notebook leaves behind, and after which of its cells it was there.
 
     scratch: a folder for this run alone. beside: the notebook's folder, whose new files
-    count. allowed: other folders into which the run may write.
+    count. root: the project's. allowed: other folders into which the run may write.
+    writable: names of such folders, wherever they are below the project.
     """
 
-    def __init__(self, scratch, beside, allowed=()):
+    def __init__(self, scratch, beside, root, allowed=(), writable=()):
         scratch = scratch.resolve()
+        self.root = root
+        self.writable = WRITABLE | {*writable}
         self.home = scratch / "home"
         self.temporary = scratch / "tmp"
         self.beside = beside.resolve()
@@ -83,8 +82,8 @@ class Traces:
             "XDG_CONFIG_HOME": str(self.home / ".config"),
             "XDG_DATA_HOME": str(self.home / ".local" / "share"),
             "XDG_STATE_HOME": str(self.home / ".local" / "state"),
-            "COURSE_REFUSED": str(self._refused),
-            "COURSE_WRITTEN": str(self._written),
+            "NBVAL_REFUSED": str(self._refused),
+            "NBVAL_WRITTEN": str(self._written),
         }
         for name in PROXIES:
             found[name] = self._proxy.url
@@ -103,7 +102,7 @@ class Traces:
 
     def _beside(self):
         """The files in the notebook's folder, without those that runs may write."""
-        return files_below(self.beside, in_a_writable_place)
+        return files_below(self.beside, self._in_a_writable_place)
 
     def _present(self):
         """The files that do not belong there and exist now."""
@@ -126,10 +125,15 @@ class Traces:
         places = [*self.allowed, *map(Path, DEVICES)]
         if any(path.is_relative_to(place) for place in places):
             return True
-        for place in (self.beside, ROOT):
-            if path.is_relative_to(place) and in_a_writable_place(path, place):
+        for place in (self.beside, self.root):
+            if path.is_relative_to(place) and self._in_a_writable_place(path, place):
                 return True
         return False
+
+    def _in_a_writable_place(self, path, folder):
+        """Is this a cache, a checkpoint or a half-written file below the folder?"""
+        below = path.relative_to(folder)
+        return path.suffix == ".unfinished" or bool(self.writable & {*below.parts})
 
     def complaints(self):
         """Everything that was left behind, one sentence each."""
@@ -149,7 +153,7 @@ class Traces:
             return f"~/{path.relative_to(self.home)}"
         if path.is_relative_to(self.temporary):
             return f"the temporary file {path.relative_to(self.temporary)}"
-        for place in (ROOT, self.beside):
+        for place in (self.root, self.beside):
             if path.is_relative_to(place):
                 return str(path.relative_to(place))
         return str(path)
@@ -177,14 +181,6 @@ def files_below(folder, left_out):
 def is_a_cache(path, folder):
     """Does a library write this for itself below the folder?"""
     return path.relative_to(folder).as_posix().startswith(CACHES)
-
-
-def in_a_writable_place(path, folder):
-    """Is this a cache, a checkpoint or a half-written file below the project?"""
-    if any(path.is_relative_to(ROOT / name) for name in BUILT):
-        return True
-    below = path.relative_to(folder)
-    return path.suffix == ".unfinished" or bool(WRITABLE & {*below.parts})
 
 
 class ClosedProxy:

@@ -1,0 +1,1 @@
+"""What maintainers run: working copies, storing outputs, records, shipped models."""

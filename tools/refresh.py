@@ -1,0 +1,152 @@
+"""`make refresh`: run notebooks anew and store their outputs in a normal form.
+
+Knows which data are served here, and by which data stored outputs were made. Is run in
+the notebooks' environment (`tests.support.notebook_environment`).
+"""
+
+import argparse
+import json
+import os
+import time
+import zlib
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from nbval_strict.fingerprint import fingerprint
+from tests.support.mirror_data import data_fingerprint
+from tests.support.notebook_rules import ROOT, touches_real_data
+from tools.working_copies import find_notebook
+
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+# alt: alt texts of the cell's figures; jupyter: whether its source is folded;
+# measured: the source whose times are stored; tags: how the tests treat it.
+KEPT_METADATA = ("alt", "jupyter", "measured", "tags")
+CELL_TIMEOUT = int(600 * float(os.environ.get("NBVAL_PATIENCE", "1")))  # seconds
+
+
+def refresh(path: Path, data: str | None = None) -> list[str]:
+    """Execute a notebook and store its normalised outputs.
+
+    data: a name for the data that the outputs rest on, which is stored with them.
+    Returns a line for each cell that wrote to stderr. Two runs give the same bytes if
+    the cells compute the same. A cell tagged `timing` keeps its outputs while its
+    source is unchanged. The file is replaced at the end, by one rename.
+
+    Raises ValueError if a cell raises; the stored notebook is then unchanged.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    measured = [cell for cell in notebook.cells if "measured" in cell.metadata]
+    timings = {cell.metadata.measured: cell.outputs for cell in measured}
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+
+    def send_metadata(cell: dict, **_: object) -> None:
+        client.kc.session.metadata = dict(cell["metadata"])  # as JupyterLab does
+
+    client.on_cell_execute = send_metadata
+    try:
+        client.execute()
+    except CellExecutionError as failure:
+        raise ValueError(f"{path.name} is left as it was: {failure}") from None
+    for cell in notebook.cells:
+        if "timing" in cell.metadata.get("tags", []):
+            cell.metadata.measured = zlib.crc32(cell.source.encode())
+            cell.outputs = timings.get(cell.metadata.measured, cell.outputs)
+    normalise(notebook, path.name[:2])
+    notebook.metadata["made_with"] = fingerprint() | ({"data": data} if data else {})
+    nbformat.validate(notebook)
+    unfinished = path.with_suffix(".unfinished")
+    nbformat.write(notebook, unfinished)
+    unfinished.replace(path)
+    return [
+        f"{cell.id} writes to stderr: {output.text.strip()[:300]}"
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.get("name") == "stderr"
+    ]
+
+
+def normalise(notebook: dict, prefix: str) -> None:
+    """Remove from an executed notebook, in place, what changes from run to run.
+
+    Cells are named `prefix-001`, `prefix-002`, … and code cells counted 1, 2, …;
+    tracebacks are dropped, and of a cell's metadata all but what the course uses. A
+    cell that is folded in JupyterLab gets the tag that folds it in the book.
+    """
+    notebook["nbformat"] = 4
+    notebook["nbformat_minor"] = 5
+    language = {"language_info": {"name": "python"}}
+    notebook["metadata"] = {"kernelspec": dict(KERNELSPEC)} | language
+    count = 0
+    for index, cell in enumerate(notebook["cells"], start=1):
+        cell["id"] = f"{prefix}-{index:03d}"
+        kept = {name: cell["metadata"].get(name) for name in KEPT_METADATA}
+        cell["metadata"] = {name: value for name, value in kept.items() if value}
+        if (kept["jupyter"] or {}).get("source_hidden"):  # folded, in the book too
+            cell["metadata"]["tags"] = sorted({*(kept["tags"] or ()), "hide-input"})
+        if cell["cell_type"] == "code":
+            count += 1
+            cell["execution_count"] = count
+            for output in cell["outputs"]:
+                if output["output_type"] == "execute_result":
+                    output["execution_count"] = count
+                if output["output_type"] == "error":
+                    output["traceback"] = []
+
+
+def other_data(paths):
+    """What to say before the numbers of other data are stored; "" if they would not."""
+    now = data_fingerprint()
+    others = []
+    for path in paths:
+        metadata = json.loads(path.read_text("utf-8"))["metadata"]
+        stored = metadata.get("made_with", {}).get("data", now)
+        if stored != now:
+            others.append(f"{path.stem[:2]} (made with {stored})")
+    if not others:
+        return ""
+    return (
+        f"With the data here ({now}) other numbers would be stored in "
+        f"{', '.join(others)}; nothing is changed: if you mean it, add FORCE=1"
+    )
+
+
+def data_of(path):
+    """The fingerprint of the data that a notebook's outputs rest on, or None."""
+    notebook = json.loads(path.read_text("utf-8"))
+    return data_fingerprint() if touches_real_data(notebook) else None
+
+
+def main(arguments=None):
+    """The command line: numbers of notebooks, or none for all."""
+    parser = argparse.ArgumentParser(prog="make refresh")
+    parser.add_argument("--force", action="store_true", help="store other data's too")
+    parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 01")
+    given = parser.parse_args(arguments)
+    folder = ROOT / "notebooks"
+    try:
+        paths = [find_notebook(number, folder) for number in given.notebooks]
+        paths = paths or sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+        if not given.force and (problem := other_data(paths)):
+            raise SystemExit(problem)
+        for path in paths:
+            start = time.perf_counter()
+            print(path.name, end=" … ", flush=True)
+            notes = refresh(path, data_of(path))
+            seconds = time.perf_counter() - start
+            print(f"{seconds:.0f} s", *notes, sep="\n  ", flush=True)
+    except ValueError as problem:
+        raise SystemExit(str(problem)) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Working copies of the notebooks: `make lab` opens them, `make reset` renews one.
+
+Knows notebook files. Knows nothing of their content, and imports nothing of the course.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# JupyterLab asks nothing that a learner cannot answer: no news, no update to decide on.
+QUIET_LAB = [f"--LabApp.app_settings_dir={Path(__file__).with_name('lab_settings')}"]
+
+
+def find_notebook(number: str, folder: Path) -> Path:
+    """The notebook of `folder` whose name starts with `number`, such as "01".
+
+    Raises ValueError unless exactly one notebook starts so.
+    """
+    notebooks = sorted(folder.glob("*.ipynb"))
+    start = Path(number).stem
+    found = [path for path in notebooks if start and path.stem.startswith(start)]
+    if len(found) != 1:
+        numbers = ", ".join(path.stem[:2] for path in notebooks) or "none in the folder"
+        raise ValueError(
+            f"NB={number!r} must name exactly one notebook, it names {len(found)}; "
+            f"there are {numbers}"
+        )
+    return found[0]
+
+
+def lay_copies(root: Path = ROOT) -> list[Path]:
+    """Copy each notebook into `work/` unless there is a copy; return the new copies.
+
+    A copy has no outputs: its reader answers the questions before seeing the answers.
+    """
+    work = root / "work"
+    work.mkdir(exist_ok=True)
+    new = []
+    for original in sorted((root / "notebooks").glob("*.ipynb")):
+        copy = work / original.name
+        if not copy.exists():
+            _write_whole(copy, _without_outputs(original))
+            new.append(copy)
+    return new
+
+
+def reset_copy(number: str, root: Path = ROOT) -> Path | None:
+    """Replace one working copy by its original; return the path of the edited copy.
+
+    An edited copy is not deleted, it is renamed to `NAME.old-1.ipynb`,
+    `NAME.old-2.ipynb`, and so on. None if there was no edited copy.
+
+    Raises ValueError as `find_notebook`.
+    """
+    original = find_notebook(number, root / "notebooks")
+    copy = root / "work" / original.name
+    copy.parent.mkdir(exist_ok=True)
+    kept = None
+    fresh = _without_outputs(original)
+    if copy.exists() and copy.read_bytes() != fresh:
+        names = (copy.with_suffix(f".old-{n}.ipynb") for n in itertools.count(1))
+        kept = copy.rename(next(path for path in names if not path.exists()))
+    _write_whole(copy, fresh)
+    return kept
+
+
+def _without_outputs(original: Path) -> bytes:
+    """A notebook's file as it is before anything has run."""
+    notebook = json.loads(original.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = []
+            cell["execution_count"] = None
+    return (json.dumps(notebook, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file; an interrupted write leaves nothing under its name."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
+def lab_command(environ: dict[str, str], contained: bool) -> list[str]:
+    """The command that opens JupyterLab at the first working copy.
+
+    It works as root, and takes another port if one is in use. Without a screen (SSH,
+    container) it prints the address and opens no browser; inside a container it listens
+    on all interfaces, protected by its token.
+    """
+    command = [sys.executable, "-m", "jupyterlab", "work/00_start_here.ipynb"]
+    command += ["--allow-root", "--ServerApp.port_retries=200", *QUIET_LAB]
+    screens = ("DISPLAY", "WAYLAND_DISPLAY")
+    has_screen = sys.platform != "linux" or any(environ.get(name) for name in screens)
+    if contained or not has_screen or "SSH_CONNECTION" in environ:
+        command.append("--no-browser")
+    if contained:
+        command.append("--ServerApp.ip=0.0.0.0")
+    return command
+
+
+def open_lab(root: Path = ROOT) -> int:
+    """Create the working copies, run JupyterLab, and return its exit code."""
+    lay_copies(root)
+    contained = any(Path(p).exists() for p in ("/.dockerenv", "/run/.containerenv"))
+    command = lab_command(dict(os.environ), contained)
+    if "--no-browser" in command:
+        print("Open the address below in a browser; it contains the password.")
+        print("Over SSH first forward its port: ssh -L PORT:localhost:PORT HOST")
+    if contained:
+        print("This is a container, so JupyterLab listens on all of its addresses: you")
+        print("can reach it from outside. So can others, but they need the password.")
+    sys.stdout.flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        return subprocess.run(command, cwd=root, check=False).returncode
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: lab, reset NB."""
+    parser = argparse.ArgumentParser(prog="python -m tools.working_copies")
+    parser.add_argument("task", choices=["lab", "reset"])
+    parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 01")
+    given = parser.parse_args(arguments)
+    try:
+        if given.task == "lab":
+            raise SystemExit(open_lab())
+        for number in given.notebooks or [""]:
+            kept = reset_copy(number)
+            print("The original is back;", f"your copy is {kept}" if kept else "done")
+    except ValueError as problem:
+        raise SystemExit(str(problem)) from None
+
+
+if __name__ == "__main__":
+    main()
