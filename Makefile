@@ -78,7 +78,7 @@ bench: $(READY) $(BENCH_READY)  ## measure the speed, 90 minutes: DATA=folder wi
 	@PYTHONPATH=$(BENCH) $(RUN) -m benchmarks $(if $(DATA),--data $(DATA))
 
 record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17 CONFIRM=1
-	@$(IN_NOTEBOOK_ENV) -m course_utils.training.records $(if $(CONFIRM),--confirm) $(NB)
+	@$(IN_NOTEBOOK_ENV) -m tools.record $(if $(CONFIRM),--confirm) $(NB)
 
 reset: $(READY)  ## bring back one working copy: NB=01
 	@$(RUN) -m tools.working_copies reset $(NB)

@@ -1,0 +1,204 @@
+"""`make record NB=17`: run the recorded experiments of a notebook, keep the numbers.
+
+CONFIRM=1 runs one point again, after a change that should not matter. Knows scripts
+and processes. Knows nothing of what the numbers mean.
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+import numpy
+import torch
+from tqdm import tqdm
+
+from course_utils.training.records import (
+    FOLDER,
+    ROOT,
+    Record,
+    checksum,
+    load_record,
+    load_script,
+)
+
+CORES = 2  # as many as CI has, so that the minutes of two records compare
+THREADS = 1  # of each point: small models gain nothing from more
+NEAR = 0.02  # by such a part may a number differ that is confirmed
+
+
+def make_record(name: str, root: Path = ROOT) -> Path:
+    """Run every point of a script, each in a process of `CORES`, and write the record.
+
+    Raises ValueError for a `run` that gives other than finite numbers. If anything
+    stops it, the earlier record stays as it is.
+    """
+    points = load_script(name, root).POINTS
+    results: list = [None] * len(points)
+    started = time.perf_counter()
+    context = multiprocessing.get_context("spawn")
+    quiet = not sys.stderr.isatty()
+    with (
+        ProcessPoolExecutor(CORES, context, torch.set_num_threads, (THREADS,)) as pool,
+        tqdm(total=len(points), desc=name, unit="point", disable=quiet) as bar,
+    ):
+        with _ignored_by_children(signal.SIGINT):
+            tasks = {pool.submit(_run, name, root, i): i for i in range(len(points))}
+        try:
+            for task in as_completed(tasks):
+                results[tasks[task]] = task.result()
+                bar.update()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
+    record = Record(
+        date=date.today().isoformat(),
+        seconds=round(time.perf_counter() - started, 1),
+        cores=CORES,
+        threads=THREADS,
+        versions=_versions(),
+        seeds=list(load_script(name, root).SEEDS),
+        commit=_commit(root),
+        script=_script(name, root),
+        results=results,
+    )
+    return _write(name, root, record)
+
+
+def check_record(name: str, root: Path = ROOT) -> Record:
+    """The record, if its script and the points of it are as they were.
+
+    Raises ValueError for a script that changed since.
+    """
+    record = load_record(name, root)
+    command = f"make record NB={name[2:4]}"
+    if record.script != _script(name, root):
+        raise ValueError(
+            f"{name}.py changed since it was recorded: run `{command}`, or add "
+            "CONFIRM=1 if the change cannot matter"
+        )
+    points = load_script(name, root).POINTS
+    if [result["point"] for result in record.results] != points:
+        raise ValueError(
+            f"{name}.json must hold the {len(points)} points of its script, got "
+            f"{len(record.results)} that are not the same: run `{command}`"
+        )
+    return record
+
+
+def confirm_record(name: str, root: Path = ROOT) -> Path:
+    """Run the first point again; if its numbers are as recorded, say so in the record.
+
+    Raises ValueError where a number differs from the recorded one by more than `NEAR`.
+    """
+    record = load_record(name, root)
+    result = _run(name, root, 0)
+    for quantity, recorded in record.numbers(**result["point"]).items():
+        now = result["numbers"][quantity]
+        if not math.isclose(now, recorded, rel_tol=NEAR):
+            raise ValueError(
+                f"{quantity} of {result['point']} is {now}, recorded {recorded}: "
+                f"run `make record NB={name[2:4]}`"
+            )
+    today = date.today().isoformat()
+    content = asdict(record) | {"script": _script(name, root), "confirmed": today}
+    return _write(name, root, Record(**content))
+
+
+def _run(name: str, root: Path, place: int) -> dict:
+    """One point: its result."""
+    script = sys.modules.get(name) or load_script(name, root)
+    point = script.POINTS[place]
+    started = time.perf_counter()
+    numbers = script.run(**point)
+    seconds = round(time.perf_counter() - started, 2)
+    for quantity, number in numbers.items():
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            raise ValueError(
+                f"{quantity} of {point} must be a finite number, got {number}"
+            )
+    return {"point": point, "numbers": dict(numbers), "seconds": seconds}
+
+
+@contextmanager
+def _ignored_by_children(number: signal.Signals) -> Iterator[None]:
+    """Processes that start here ignore a signal, so that this one alone answers it."""
+    own = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, own)
+
+
+def _script(name: str, root: Path) -> str:
+    return checksum((root / FOLDER / f"{name}.py").read_text("utf-8"))
+
+
+def _commit(root: Path) -> str:
+    command = ["git", "rev-parse", "--short=10", "HEAD"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__.split("+")[0],
+        "numpy": numpy.__version__,
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _write(name: str, root: Path, record: Record) -> Path:
+    """JSON with one line for each result, so that a diff reads well."""
+    content = asdict(record)
+    lines = ",\n  ".join(json.dumps(result) for result in content["results"])
+    head = {key: value for key, value in content.items() if key != "results"}
+    head["checksum"] = checksum(json.dumps(content, sort_keys=True))
+    text = json.dumps(head, indent=1).removesuffix("\n}")
+    path = root / FOLDER / f"{name}.json"
+    unfinished = path.with_suffix(".unfinished")
+    text = f'{text},\n "results": [\n  {lines}\n ]\n}}\n'
+    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    unfinished.replace(path)
+    return path
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: the numbers of notebooks, such as 17; without any, all."""
+    names = sorted(path.stem for path in (ROOT / FOLDER).glob("nb[0-9][0-9]_*.py"))
+    parser = argparse.ArgumentParser(prog="make record")
+    parser.add_argument("--confirm", action="store_true", help="run one point only")
+    parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 17")
+    options = parser.parse_args(arguments)
+    for number in options.notebooks:
+        if not any(name[2:4] == number for name in names):
+            known = ", ".join(names) or "none"
+            parser.error(f"NB={number} must have a script in {FOLDER}; got {known}")
+    try:
+        for name in names:
+            if not options.notebooks or name[2:4] in options.notebooks:
+                confirm_record(name) if options.confirm else make_record(name)
+                print(f"{name}: {load_record(name)}", flush=True)
+    except KeyboardInterrupt:
+        raise SystemExit("stopped: the record is as it was") from None
+    except ValueError as problem:
+        raise SystemExit(str(problem)) from None
+
+
+if __name__ == "__main__":
+    main()
