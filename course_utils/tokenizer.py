@@ -77,6 +77,16 @@ class Tokenizer:
         self.eos_id = backend.token_to_id(special["eos"])
         self.unk_id = backend.token_to_id(special["unk"])
 
+    @property
+    def backend(self) -> tokenizers.Tokenizer:
+        """A copy of the library's own tokenizer."""
+        return tokenizers.Tokenizer.from_str(self._backend.to_str())
+
+    @property
+    def special(self) -> dict[str, str]:
+        """The tokens of the roles pad, bos, eos and unk."""
+        return dict(self._special)
+
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, nothing added.
 
@@ -235,6 +245,11 @@ def from_transformers(auto_tokenizer: Any) -> Tokenizer:
     special["pad"] = "<pad>" if pad is None or pad in special.values() else pad
     backend.add_special_tokens([special["pad"]])
     return Tokenizer(backend, special)
+
+
+def from_backend(source: tokenizers.Tokenizer, special: Mapping[str, str]) -> Tokenizer:
+    """A copy of a tokenizer of the `tokenizers` library, with these special tokens."""
+    return Tokenizer(tokenizers.Tokenizer.from_str(source.to_str()), dict(special))
 
 
 def _trained(model: Any, trainer: Any, texts: list[str]) -> Tokenizer:

@@ -135,6 +135,17 @@ def load_model(name: Source) -> Any:
     return model.eval()
 
 
+def fetch(name: str, file: str) -> Path:
+    """One file of a repository of models on the hub, or of what is cached of it.
+
+    Raises as `load_tokenizer`.
+    """
+    with _source_of("models", name):
+        from huggingface_hub import hf_hub_download
+
+        return Path(hf_hub_download(name, file))
+
+
 # --- where data come from ------------------------------------------------------------
 
 

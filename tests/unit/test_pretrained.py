@@ -22,6 +22,7 @@ from course_utils.training.losses import class_loss, translation_loss
 from known_worlds.phrases import pair
 from known_worlds.senses import usage
 from known_worlds.stories import story
+from tools import train_shipped
 
 ROOT = Path(__file__).parents[2]
 REAL_STORIES = ROOT.parent / "shared/data/tinystories/train.txt"
@@ -32,10 +33,10 @@ WORDS_IN_A_ROW = 24  # stock openings of such stories run to some fifteen words
 def test_all_weights_together_are_at_most_15_megabytes(record_budget):
     sizes = [path.stat().st_size for path in pretrained.FOLDER.rglob("*.*")]
     record_budget("shipped models, bytes", sum(sizes), 15_000_000)
-    assert {path.name for path in pretrained.FOLDER.iterdir()} == {*pretrained.RECIPES}
+    assert {path.name for path in pretrained.FOLDER.iterdir()} == {*pretrained.SHIPPED}
 
 
-@pytest.mark.parametrize("name", pretrained.RECIPES)
+@pytest.mark.parametrize("name", pretrained.SHIPPED)
 def test_a_shipped_model_fits_its_tokenizer(name):
     model, tokenizer = pretrained.load(name)
     assert not model.training
@@ -70,7 +71,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("name", pretrained.RECIPES)
+@pytest.mark.parametrize("name", pretrained.SHIPPED)
 def test_the_weights_are_those_that_were_measured(name):
     """A weight changed by 1 % shows, but for biases of keys, which change nothing."""
     model, tokenizer = pretrained.load(name)
@@ -95,7 +96,7 @@ def test_the_weights_are_those_that_were_measured(name):
     ],
 )
 def test_the_command_that_made_it_still_learns(name, data, steps, tmp_path):
-    recipe = pretrained.RECIPES[name](data, steps=steps, limit=150)
+    recipe = train_shipped.RECIPES[name](data, steps=steps, limit=150)
     history = recipe.run()
     assert history.losses[-1] < history.losses[0] - 0.3
     pretrained.save(recipe.model, recipe.tokenizer, tmp_path / name, torch.bfloat16)
@@ -109,7 +110,7 @@ def test_the_command_that_made_it_still_learns(name, data, steps, tmp_path):
 
 
 def test_tied_matrices_are_still_one_after_loading(tmp_path):
-    recipe = pretrained.tinystories("stories", limit=40, steps=1)
+    recipe = train_shipped.tinystories("stories", limit=40, steps=1)
     assert isinstance(recipe.model, LlamaLM)
     pretrained.save(recipe.model, recipe.tokenizer, tmp_path)
     model, _ = pretrained.load(tmp_path)
@@ -164,7 +165,7 @@ def test_the_command_stores_bfloat16(tmp_path, monkeypatch):
     folder = tmp_path / "made"
     arguments = ["pretrained", "senses", "--limit", "64", "--steps", "1"]
     monkeypatch.setattr(sys, "argv", [*arguments, "--out", str(folder)])
-    pretrained.main()
+    train_shipped.main()
     assert {weight.dtype for weight in stored(folder).values()} == {torch.bfloat16}
 
 
@@ -192,6 +193,16 @@ def test_load_names_what_ships_and_what_is_missing(tmp_path):
     pretrained.load(tmp_path)
 
 
+def test_a_folder_that_is_named_like_a_shipped_model_is_not_mistaken(
+    tmp_path, monkeypatch
+):
+    model, tokenizer = small_model()
+    monkeypatch.chdir(tmp_path)
+    pretrained.save(model, tokenizer, "stories")
+    assert_refused("stories", r"shipped model and a folder here: load\('./stories'\)")
+    assert pretrained.load("./stories")[0].config == model.config
+
+
 def test_files_that_do_not_fit_are_refused(tmp_path):
     model, tokenizer = small_model()
 
@@ -203,7 +214,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
     for changes, sentence in (
         ({"kind": "Mamba"}, "config.json: kind must be one of LlamaLM, .* got 'Mamba'"),
         ({"kind": None}, "config.json: kind must be one of .* got None"),
-        ({"config": None}, "config.json: config must be an object, got None"),
+        ({"config": None}, "config.json: config does not fit its kind"),
         ({"config": config | {"width": 3}}, "config does not fit its kind: .*'width'"),
         ({"config": config | {"d_model": 7}}, "d_model=7 is not divisible"),
         ({"config": config | {"num_layers": 2}}, "'blocks.1.* is missing"),

@@ -93,19 +93,9 @@ def written(name, file, content, source="hf"):
     return D / name
 
 
-def without(source, name, file):
-    shutil.copytree(D / source, D / name, dirs_exist_ok=True)
-    (D / name / file).unlink()
-    return D / name
-
-
 def changed(source, name, changes):
     settings = json.loads((D / source / "config.json").read_text()) | changes
     return written(name, "config.json", json.dumps(settings).encode(), source)
-
-
-def hf(name, **changes):
-    return ex.import_llama(changed("hf", name, changes))
 
 
 def own(name, **changes):

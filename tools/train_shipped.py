@@ -1,0 +1,204 @@
+"""Train one of the shipped models again.
+
+Knows which model was trained on what, and how.
+
+    python -m tools.train_shipped tinystories --data stories.txt --out folder
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from course_utils import config as configs
+from course_utils import models, pretrained
+from course_utils.data.batches import (
+    labelled_batches,
+    packed_batches,
+    padded_batches,
+    pair_batches,
+)
+from course_utils.data.hub import load_pairs, load_texts
+from course_utils.tokenizer import Tokenizer, train_bpe, train_words
+from course_utils.training.loop import History, train
+from course_utils.training.losses import class_loss, next_token_loss, translation_loss
+from known_worlds.senses import labels, usage
+
+SENSES_BATCH = 64
+
+
+@dataclass
+class Recipe:
+    """What one training needs: a new model, its tokenizer, batches, and a config."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    batches: Callable
+    config: configs.TrainConfig
+    loss: Callable = next_token_loss
+
+    def run(self, checkpoints: str | Path | None = None, **watch) -> History:
+        """Train the model and return the history of the run.
+
+        checkpoints: a folder for the state of the run, written every 200 steps; a run
+        that was stopped continues from it. watch: arguments of `train`, such as
+        evaluate and evaluate_every.
+        """
+        config = self.config
+        if checkpoints is not None:
+            config = replace(config, checkpoint_every=200)
+            watch["checkpoints"] = checkpoints
+        return train(self.model, self.batches, config, loss=self.loss, **watch)
+
+
+def _muon(
+    steps: int, learning_rate: float = 4e-3, label_smoothing: float = 0.0
+) -> configs.TrainConfig:
+    return configs.TrainConfig(
+        steps=steps,
+        learning_rate=learning_rate,
+        label_smoothing=label_smoothing,
+        optimizer="muon",
+    )
+
+
+def tinystories(
+    data: str = "roneneldan/TinyStories", steps: int = 3000, limit: int | None = None
+) -> Recipe:
+    """The language model of the TinyStories: 3.7 million parameters.
+
+    data and limit: as in `data.hub.load_texts`.
+    """
+    texts = load_texts(data, limit=limit)
+    tokenizer = train_bpe(texts, 2048)
+    torch.manual_seed(0)
+    shape = configs.LlamaConfig(
+        vocab_size=tokenizer.vocab_size,
+        d_model=256,
+        num_heads=4,
+        num_layers=4,
+        d_ff=688,
+        max_length=320,
+    )
+    batches = packed_batches(
+        tokenizer.encode_batch(texts), batch_size=16, length=320, special=tokenizer
+    )
+    config = configs.TrainConfig(
+        steps=steps,
+        learning_rate=6e-3,
+        warmup_steps=min(100, steps),
+        schedule="linear",
+        optimizer="muon",
+    )
+    return Recipe(models.LlamaLM(shape), tokenizer, batches, config)
+
+
+def stories(
+    data: str = "stories", steps: int = 6000, limit: int | None = 20_000
+) -> Recipe:
+    """The language model of the story world, whose lowest possible loss is known.
+
+    Its embeddings are initialised with std 1, and the output matrix is not tied to
+    them. With small initial embeddings the component that all names share grows faster
+    than the differences between names, and the model learns much later to copy a name.
+
+    data and limit: as in `data.hub.load_texts`.
+    """
+    texts = load_texts(data, limit=limit)
+    tokenizer = train_words(texts)
+    torch.manual_seed(0)
+    shape = configs.LlamaConfig(
+        vocab_size=tokenizer.vocab_size,
+        d_model=128,
+        num_heads=4,
+        num_layers=4,
+        d_ff=384,
+        tied=False,
+    )
+    model = models.LlamaLM(shape)
+    nn.init.normal_(model.tokens.weight)
+    batches = padded_batches(
+        tokenizer.encode_batch(texts), batch_size=8, max_length=256, special=tokenizer
+    )
+    return Recipe(model, tokenizer, batches, _muon(steps, 6e-3))
+
+
+def translator(
+    data: str = "phrases", steps: int = 2000, limit: int | None = 60_000
+) -> Recipe:
+    """The translator from English to Spanish, trained on the phrase world.
+
+    data and limit: as in `data.hub.load_pairs`.
+    """
+    pairs = load_pairs(data, limit=limit)
+    tokenizer = train_words([text for pair in pairs for text in pair])
+    torch.manual_seed(0)
+    stack = configs.StackConfig(
+        d_model=128, num_heads=4, num_layers=3, d_ff=512, max_length=48
+    )
+    shape = configs.EncoderDecoderConfig(
+        source_vocab_size=tokenizer.vocab_size,
+        target_vocab_size=tokenizer.vocab_size,
+        encoder=stack,
+        decoder=stack,
+        share_weights=True,
+    )
+    model = models.EncoderDecoder(shape)
+    ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in pairs]
+    batches = pair_batches(ids, batch_size=64, max_length=48, special=tokenizer)
+    config = _muon(steps, label_smoothing=0.1)
+    return Recipe(model, tokenizer, batches, config, translation_loss)
+
+
+def senses(data: str = "senses", steps: int = 700, limit: int | None = 8000) -> Recipe:
+    """The classifier of the sense world: which sense a word has in its sentence.
+
+    data: "senses" only. limit: how many sentences to train on.
+    """
+    if data != "senses":
+        raise ValueError(f"data must be 'senses', got {data!r}")
+    usages = [usage(index) for index in range(limit)]
+    tokenizer = train_words([one.text for one in usages])
+    torch.manual_seed(0)
+    stack = configs.StackConfig(
+        d_model=64, num_heads=4, num_layers=2, d_ff=128, max_length=32
+    )
+    size = configs.ClassifierConfig(
+        vocab_size=tokenizer.vocab_size, num_classes=len(labels()), stack=stack
+    )
+    model = models.Classifier(size)
+    rows = [(tokenizer.encode(one.text), one.position, one.label) for one in usages]
+    batches = labelled_batches(
+        rows, batch_size=SENSES_BATCH, max_length=32, special=tokenizer
+    )
+    config = configs.TrainConfig(
+        steps=steps, learning_rate=3e-3, warmup_steps=min(100, steps)
+    )
+    return Recipe(model, tokenizer, batches, config, class_loss)
+
+
+RECIPES = {one.__name__: one for one in (tinystories, stories, translator, senses)}
+
+
+def main() -> None:
+    """Train one of the shipped models again."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("name", choices=RECIPES)
+    parser.add_argument("--data", help="a world, a name on the hub, or a file")
+    parser.add_argument("--limit", type=int, help="only the first texts or pairs")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--out", required=True, help="where the model goes")
+    parser.add_argument("--checkpoints", help="a folder, to go on after a stop")
+    given = parser.parse_args()
+    options = {"data": given.data, "limit": given.limit, "steps": given.steps}
+    options = {key: value for key, value in options.items() if value is not None}
+    recipe = RECIPES[given.name](**options)
+    recipe.run(given.checkpoints)
+    pretrained.save(recipe.model, recipe.tokenizer, given.out, torch.bfloat16)
+
+
+if __name__ == "__main__":
+    main()
