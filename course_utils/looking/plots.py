@@ -9,9 +9,8 @@ label the color of its role in the drawings:
 `curves({"loss": losses}, axes, roles={"loss": "mistake"})`; it may name labels of other
 figures too. Arrays are tensors of any type and device, NumPy arrays or lists.
 
-Every function raises TypeError for an argument of the wrong type, and ValueError for
-shapes and labels that do not fit together, an unknown role, or numbers that cannot be
-drawn (NaN, infinity, a number <= 0 on a logarithmic axis).
+Every function raises ValueError for shapes and labels that do not fit together and for
+numbers that would silently not be drawn (NaN, a number <= 0 on a logarithmic axis).
 """
 
 import math
@@ -19,7 +18,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -41,16 +39,6 @@ from matplotlib.ticker import (
 from PIL import Image
 
 from course_utils.looking.descriptions import cell_alt, drawn_words
-from course_utils.shapes import (
-    broadcasts,
-    check_choice,
-    check_greater,
-    check_number,
-    check_same,
-    check_text,
-    check_type,
-    shown,
-)
 
 Words = Iterable[Any]
 Named = Mapping[str, Any]
@@ -77,7 +65,6 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 _INK = "#222222"
 _DPI = 100  # dots per inch at which a figure is shown
 _MIDDLE = {"ha": "center", "va": "center"}
-_LOGARITHMIC = ("", "x", "y", "xy")
 _styled = rc_context(
     {
         "font.family": "DejaVu Sans",
@@ -102,9 +89,6 @@ def show(figure: Figure, alt: str | None = None) -> None:
 
     The words and numbers that were drawn stand beside the picture, in its metadata.
     """
-    check_type(Figure, figure=figure)
-    if alt is not None:
-        check_text(alt=alt)
     drawn = BytesIO()
     figure.set_dpi(2 * _DPI)
     with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box
@@ -150,24 +134,15 @@ def heatmap(
     color scale; it starts at 0, or is centered on 0 when `signed`. A single matrix of
     up to 100 cells shows its numbers; with `numbers`, several show theirs too.
     """
-    check_type(bool, signed=signed, numbers=numbers)
-    _check_axes(axes)
-    if isinstance(values, Mapping):
-        _check_named(values=values)
-        matrices = {t: _array(m, 2, _place("values", t)) for t, m in values.items()}
-    else:
-        matrices = {"": _array(values, 2, "values")}
-    height = len(next(iter(matrices.values())))
-    for title, matrix in matrices.items():
-        if len(matrix) != height:
-            raise ValueError(
-                f"values must be matrices with as many rows, got {height} and, for "
-                f"{title!r}, {len(matrix)}"
-            )
-        if matrix.min() < 0 and not signed:
-            raise ValueError(
-                f"values must be >= 0 unless signed=True, got {matrix.min():.3g}"
-            )
+    named = values if isinstance(values, Mapping) else {"": values}
+    matrices = {title: _array(one, "values", 2) for title, one in named.items()}
+    heights = {len(matrix) for matrix in matrices.values()}
+    if len(heights) > 1:
+        raise ValueError(f"values must have equally many rows, got {sorted(heights)}")
+    (height,) = heights
+    lowest = min(matrix.min() for matrix in matrices.values())
+    if lowest < 0 and not signed:
+        raise ValueError(f"values must be >= 0 unless signed=True, got {lowest:.3g}")
     panels = [
         _Panel(title, matrix, _labels("columns", columns, matrix.shape[1]))
         for title, matrix in matrices.items()
@@ -191,37 +166,31 @@ def attention_map(
 
     One row per query, one column per key; `title` is a string for one head, a list of
     strings for several. Cells where `mask` ("q k", bool, True = may look) is False are
-    hatched. `marks` frames the cells (query, key) that one expects, such as a known
-    alignment.
+    hatched, and in the color of a mistake if a weight leaks there. `marks` frames the
+    cells (query, key) that one expects, such as a known alignment.
     """
-    heads = _array(weights, None, "weights")
-    if heads.ndim not in (2, 3):
-        raise ValueError(
-            f"weights must have shape (query, key) or (head, query, key), got "
-            f"{heads.shape}"
-        )
+    heads = _array(weights, "weights")
     if heads.min() < 0:
         raise ValueError(f"weights must be >= 0, got {heads.min():.3g}")
+    titles = [title]
     if heads.ndim == 2:
-        check_type(str, title=title)
-        titles = [title]
         heads = heads[None]
     else:
-        titles = _titles(title, len(heads))
+        titles = title or [f"head {h}" for h in range(len(heads))]
     shape = heads.shape[1:]
-    rows = _labels("queries", _listed("queries", queries), shape[0])
-    columns = _labels("keys", _listed("keys", keys), shape[1])
+    rows = _labels("queries", queries, shape[0])
+    columns = _labels("keys", keys, shape[1])
     allowed = _allowed(mask, shape)
-    marks = _cells(marks, shape)
     axes = ("query position", "key position")
     panels = [
-        _Panel(title, np.where(allowed, head, 0), columns)
-        for title, head in zip(titles, heads, strict=True)
+        _Panel(title, head, columns) for title, head in zip(titles, heads, strict=True)
     ]
     figure, drawn = _matrices(panels, rows, axes)
-    hidden = np.argwhere(~allowed)
-    for axis in drawn:
-        _frame(axis, hidden, facecolor="#E4E4E4", edgecolor=ROLES["mask"], hatch="////")
+    hatched = {"edgecolor": ROLES["mask"], "hatch": "////"}
+    for axis, head in zip(drawn, heads, strict=True):
+        leaks = ~allowed & (head > 0)
+        _frame(axis, np.argwhere(~allowed & ~leaks), facecolor="#E4E4E4", **hatched)
+        _frame(axis, np.argwhere(leaks), 2.5, facecolor=ROLES["mistake"])
         _frame(axis, marks, fill=False, edgecolor=ROLES["key"], linewidth=2)
     show(figure, alt)
 
@@ -239,14 +208,14 @@ def equation(
     row. `rows` labels the rows of the first matrix, `columns`, {name: labels}, the
     columns of the matrices with these names.
     """
-    parts = [_part(part, place) for place, part in enumerate(_listed("parts", parts))]
+    parts = [part if isinstance(part, str) else _part(*part) for part in parts]
     matrices = [part[1] for part in parts if not isinstance(part, str)]
-    if not matrices:
-        raise ValueError("parts must hold at least one (name, array, role), got none")
-    words = [_text(word) for word in _listed("rows", rows)]
-    if words:
-        _check_count("rows", words, len(matrices[0]))
-    below = _below(columns, parts)
+    words = _labels("rows", rows, len(matrices[0])) if rows else []
+    widths = {part[0]: part[1].shape[1] for part in parts if not isinstance(part, str)}
+    below = {
+        name: _labels(f"columns[{name!r}]", labels, widths[name])
+        for name, labels in (columns or {}).items()
+    }
     spaced = [item for part in parts for item in (part, "")][:-1]
     widths = [
         0.4 * len(part) + 0.2 if isinstance(part, str) else part[1].shape[1]
@@ -296,20 +265,14 @@ def curves(
     `axes` labels (x, y). `lines` adds labeled horizontal lines, {label: height}: a
     known floor, a baseline. A NaN among y leaves a gap.
     """
-    _check_named(series=series)
-    _check_style(axes, title, lines, roles)
-    check_choice("log", log, _LOGARITHMIC)
     points = {label: _points(values, label, log) for label, values in series.items()}
-    if "y" in log:
-        for label, height in (lines or {}).items():
-            check_greater(0, **{_place("lines", label): _scalar(height)})
     figure, [axis] = _panels(1, (5.0, 3.0))
     for i, (label, (x, y)) in enumerate(points.items()):
         axis.plot(
             x,
             y,
             marker="o" if len(y) <= 12 else None,
-            label=label,
+            label=_text(label),
             color=_pick(label, i, roles),
             markersize=4,
             linestyle=_DASHES[i % len(_DASHES)],
@@ -338,20 +301,14 @@ def points(
     `axes` labels (x, y). `texts` names points, {label: one text a point}; an empty text
     leaves a point without a name.
     """
-    _check_named(series=series)
-    _check_style(axes, title, None, roles)
-    if texts is not None:
-        _check_named(texts=texts)
-        for label in texts:
-            check_choice("a label of texts", label, tuple(series))
     places = {label: _points(values, label, "") for label, values in series.items()}
     figure, [axis] = _panels(1, (5.0, 3.4))
     for i, (label, (x, y)) in enumerate(places.items()):
         color = _pick(label, i, roles)
         marker = _MARKERS[i % len(_MARKERS)]
-        axis.plot(x, y, marker, label=label, color=color, markersize=6)
+        axis.plot(x, y, marker, label=_text(label), color=color, markersize=6)
         if label in (texts or {}):
-            words = _labels(_place("texts", label), texts[label], len(x))
+            words = _labels(f"texts[{label!r}]", texts[label], len(x))
             near = {"textcoords": "offset points", "xytext": (6, 3), "fontsize": 8}
             for word, *place in zip(words, x, y, strict=True):
                 axis.annotate(word, place, **near)
@@ -371,15 +328,13 @@ def bars(
     alt: str | None = None,
 ) -> None:
     """Draw one group of bars per label, with one bar per series, {name: heights}."""
-    _check_named(series=series)
-    _check_style(axes, title, lines, roles)
-    labels = _listed("labels", labels)
-    heights = {n: _array(h, 1, _place("series", n)) for n, h in series.items()}
+    labels = [_text(label) for label in labels]
+    heights = {name: _array(h, f"series[{name!r}]", 1) for name, h in series.items()}
     for name, numbers in heights.items():
         if len(numbers) != len(labels):
             raise ValueError(
-                f"{_place('series', name)} must hold one height for each of "
-                f"{len(labels)} labels, got {len(numbers)}"
+                f"series[{name!r}] must hold one height for each of {len(labels)} "
+                f"labels, got {len(numbers)}"
             )
     places = np.arange(len(labels))
     thick = 0.8 / len(series)
@@ -389,7 +344,7 @@ def bars(
     for i, (name, numbers) in enumerate(heights.items()):
         middle = places + (i - (len(series) - 1) / 2) * thick
         color = _pick(name, i, roles)
-        axis.bar(middle, numbers, thick * 0.92, label=name, color=color)
+        axis.bar(middle, numbers, thick * 0.92, label=_text(name), color=color)
     axis.set_xticks(places, labels)
     _finish(axis, axes, title, lines)
     show(figure, alt)
@@ -408,26 +363,16 @@ def histograms(
     Heights are shares of a sample; numbers beyond the limits, infinity included, are
     counted at the edge.
     """
-    _check_named(samples=samples)
-    check_type(str, axis=axis)
-    check_type(tuple | list, limits=limits)
-    if len(limits) != 2:
-        raise ValueError(f"limits must be (low, high), got {len(limits)} numbers")
     low, high = limits
-    check_number(**{"limits[0]": low, "limits[1]": high})
-    if not -math.inf < low < high < math.inf:
-        raise ValueError(f"limits must be finite with low < high, got {low} and {high}")
-    color = _color(role)
     numbers = {
-        name: _array(sample, None, _place("samples", name), infinite=True).ravel()
+        name: _array(np.clip(_numbers(sample), low, high), f"samples[{name!r}]").ravel()
         for name, sample in samples.items()
     }
     figure, panels = _panels(len(numbers), (1.5, 1.9), sharex=True, sharey=True)
     for panel, (name, sample) in zip(panels, numbers.items(), strict=True):
         share = np.full(sample.size, 1 / sample.size)
-        clipped = np.clip(sample, low, high)
-        panel.hist(clipped, 40, range=(low, high), weights=share, color=color)
-        panel.set(title=name, xlabel=axis)
+        panel.hist(sample, 40, range=(low, high), weights=share, color=ROLES[role])
+        panel.set(title=_text(name), xlabel=_text(axis))
         panel.tick_params(left=panel.get_subplotspec().is_first_col())
     show(figure, alt)
 
@@ -440,15 +385,7 @@ def arrows(
     alt: str | None = None,
 ) -> None:
     """Draw vectors of the plane, {label: (x, y)}, as arrows from the origin."""
-    _check_named(vectors=vectors)
-    check_type(str, title=title)
-    _check_roles(roles)
-    ends = {}
-    for label, vector in vectors.items():
-        name = _place("vectors", label)
-        ends[label] = _array(vector, 1, name)
-        if len(ends[label]) != 2:
-            raise ValueError(f"{name} must be (x, y), got {len(ends[label])} numbers")
+    ends = {label: _array(end, label, 1) for label, end in vectors.items()}
     figure, [axis] = _panels(1, (2.6, 3.4))
     reach = 1.3 * max(np.abs(end).max() for end in ends.values()) or 1.0
     for i, (label, (x, y)) in enumerate(ends.items()):
@@ -463,249 +400,85 @@ def arrows(
             head_width=reach / 20,
         )
         side = "left" if x > reach / 4 else "right" if x < -reach / 4 else "center"
-        axis.text(1.1 * x, 1.1 * y, label, ha=side, va="center")
+        axis.text(1.1 * x, 1.1 * y, _text(label), ha=side, va="center")
     axis.axhline(0, color="#DDDDDD", linewidth=1, zorder=0)
     axis.axvline(0, color="#DDDDDD", linewidth=1, zorder=0)
-    axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=title)
+    axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    axis.set_title(_text(title))
     show(figure, alt)
 
 
 # --- arguments -----------------------------------------------------------------------
 
 
-def _array(
-    values: Any, ndim: int | None, name: str, infinite: bool = False
-) -> np.ndarray:
-    """The numbers as float64, with `ndim` axes; a vector serves as a matrix of one row.
+def _array(values: Any, name: str, ndim: int | None = None) -> np.ndarray:
+    """The numbers as float64; a vector serves as a matrix of one row.
 
-    Raises TypeError unless they are real numbers, ValueError for another number of
-    axes, no numbers, NaN, or infinity unless `infinite`.
+    Raises ValueError for NaN or infinity, which leave a hole, and for other axes.
     """
-    array = _numbers(values, name)
+    array = _numbers(values)
     if ndim == 2 and array.ndim == 1:
         array = array[None]
-    if array.size == 0 or ndim not in (None, array.ndim):
-        axes = "" if ndim is None else f" along {ndim} axes"
-        raise ValueError(f"{name} must hold numbers{axes}, got shape {array.shape}")
-    if not infinite and not np.isfinite(array).all():
-        stray = array[~np.isfinite(array)][0]
-        raise ValueError(f"{name} must hold finite numbers, got {stray}")
-    if np.isnan(array).any():
-        raise ValueError(f"{name} must hold numbers without NaN, got nan")
+    if not array.size or ndim not in (None, array.ndim):
+        raise ValueError(f"{name} must have {ndim} axes, got the shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must hold finite numbers")
     return array
 
 
-def _numbers(values: Any, name: str) -> np.ndarray:
-    if isinstance(values, np.ndarray):
-        values = values.copy()  # torch takes no read-only and no reversed arrays
-    try:
-        tensor = torch.as_tensor(values, device="cpu")
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(
-            f"{name} must be a tensor, an array or a list of numbers, got "
-            f"{shown(values)}"
-        ) from None
-    if tensor.is_complex():
-        raise TypeError(f"{name} must hold real numbers, got {tensor.dtype}")
-    return tensor.detach().double().numpy()
+def _numbers(values: Any) -> np.ndarray:
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu().double()
+    return np.asarray(values, dtype=np.float64)
 
 
 def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
-    """One line of `curves`: x and y, checked."""
-    name = _place("series", label)
-    x = None
-    y = values
-    if isinstance(values, tuple):
-        if len(values) != 2:
-            raise ValueError(
-                f"{name} must be a list of heights, or a tuple (x, y); got a tuple of "
-                f"length {len(values)}"
-            )
-        x = _array(_listed(f"{name}: x", values[0]), 1, f"{name}: x")
-        y = values[1]
-    y = _numbers(y, f"{name}: y")
-    if y.ndim != 1 or y.size == 0:
-        raise ValueError(
-            f"{name}: y must hold numbers along 1 axis, got shape {y.shape}"
-        )
-    if np.isnan(y).all():
-        raise ValueError(f"{name}: y must hold a number to draw, got only NaN")
-    if np.isinf(y).any():
-        raise ValueError(f"{name}: y must hold finite numbers, got infinity")
-    if x is None:
-        x = np.arange(len(y), dtype=float)
-    check_same(f"{name}: the lengths of x and y", len(x), len(y))
+    """One line of `curves`: x and y. A tuple is (x, y), anything else y alone."""
+    x, y = values if isinstance(values, tuple) else (range(len(values)), values)
+    x, y = _array(list(x), f"series[{label!r}]: x", 1), _numbers(y)
     for axis, numbers in (("x", x), ("y", y)):
         if axis in log and np.nanmin(numbers) <= 0:
             raise ValueError(
-                f"{name}: {axis} must be > 0 on a logarithmic axis, got "
+                f"series[{label!r}]: {axis} must be > 0 on a logarithmic axis, got "
                 f"{np.nanmin(numbers):.3g}"
             )
     return x, y
-
-
-def _place(name: str, label: Any) -> str:
-    """How an error message names one entry of a dict."""
-    return (
-        f"{name}[{label!r}]"
-        if len(repr(label)) <= 40
-        else f"{name}[{repr(label)[:40]}…]"
-    )
-
-
-def _check_named(**named: Any) -> None:
-    for name, value in named.items():
-        check_type(Mapping, **{name: value})
-        if not value:
-            raise ValueError(f"{name} must hold at least one entry, got none")
-
-
-def _check_axes(axes: Any) -> None:
-    check_type(tuple | list, axes=axes)
-    if len(axes) != 2:
-        raise ValueError(f"axes must be two labels, got {len(axes)}")
-    check_type(str, **{"axes[0]": axes[0], "axes[1]": axes[1]})
-
-
-def _check_style(
-    axes: Any, title: Any, lines: Named | None, roles: Named | None
-) -> None:
-    _check_axes(axes)
-    check_type(str, title=title)
-    _check_roles(roles)
-    if lines is not None:
-        check_type(Mapping, lines=lines)
-        for label, height in lines.items():
-            check_greater(-math.inf, **{_place("lines", label): _scalar(height)})
-
-
-def _scalar(height: Any) -> Any:
-    """The number in a tensor or an array without axes."""
-    return height.item() if hasattr(height, "item") and np.ndim(height) == 0 else height
-
-
-def _check_roles(roles: Named | None) -> None:
-    if roles is not None:
-        check_type(Mapping, roles=roles)
-        for label, role in roles.items():
-            check_choice(_place("roles", label), role, tuple(ROLES))
-
-
-def _listed(name: str, values: Any) -> list:
-    try:
-        return list(values)
-    except TypeError:
-        raise TypeError(f"{name} must be a list, got {shown(values)}") from None
-
-
-def _check_count(name: str, words: list, count: int) -> None:
-    if len(words) != count:
-        raise ValueError(
-            f"{name} must hold one label for each of {count} cells, got {len(words)}"
-        )
 
 
 def _labels(name: str, words: Words | None, count: int) -> list[str] | None:
     """One label per cell; small matrices without labels are numbered from 0."""
     if words is None and count > 12:
         return None
-    words = list(range(count)) if words is None else _listed(name, words)
-    _check_count(name, words, count)
-    return [_text(word) for word in words]
+    labels = [_text(word) for word in (range(count) if words is None else words)]
+    if len(labels) != count:
+        raise ValueError(
+            f"{name} must hold one label for each of {count} cells, got {len(labels)}"
+        )
+    return labels
 
 
 def _text(word: Any) -> str:
-    """A label as matplotlib draws it literally: a dollar sign begins no formula."""
-    return str(word).replace("$", r"\$")
+    """A word as matplotlib draws it literally, and shows it in a legend.
 
-
-def _titles(title: Any, count: int) -> list[str]:
-    if isinstance(title, str):
-        if title:
-            raise TypeError(
-                f"title must be a list of {count} titles, one per head, got {title!r}"
-            )
-        return [f"head {h}" for h in range(count)]
-    titles = _listed("title", title)
-    if len(titles) != count:
-        raise ValueError(
-            f"title must hold one title per head, {count} for these weights, got "
-            f"{len(titles)}"
-        )
-    for h, one in enumerate(titles):
-        check_type(str, **{f"title[{h}]": one})
-    return titles
+    A dollar sign would begin a formula, and a name that begins with "_" is left out.
+    """
+    text = str(word).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def _allowed(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
     """The mask as a bool matrix of this shape."""
     if mask is None:
         return np.ones(shape, dtype=bool)
-    try:
-        tensor = torch.as_tensor(mask, device="cpu")
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"mask must be a bool tensor, got {shown(mask)}") from None
+    tensor = torch.as_tensor(mask, device="cpu")
     if tensor.dtype != torch.bool:
         raise TypeError(f"mask must be bool (True = may look), got {tensor.dtype}")
-    if tensor.ndim > 2 or not broadcasts(tuple(tensor.shape), tuple(shape)):
-        raise ValueError(
-            f"mask must have shape (query, key) = {tuple(shape)}, got "
-            f"{tuple(tensor.shape)}"
-        )
     return np.broadcast_to(tensor.numpy(), shape)
 
 
-def _cells(marks: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The marks as pairs (query, key), checked."""
-    cells = []
-    for place, cell in enumerate(_listed("marks", marks)):
-        pair = _listed(f"marks[{place}]", cell)
-        if len(pair) != 2 or not all(isinstance(n, Integral) for n in pair):
-            raise TypeError(
-                f"marks[{place}] must be a pair of integers (query, key), got "
-                f"{shown(cell)}"
-            )
-        if not all(0 <= n < size for n, size in zip(pair, shape, strict=True)):
-            raise ValueError(
-                f"marks[{place}] must be a cell of the {shape[0]} x {shape[1]} map, "
-                f"got {tuple(pair)}"
-            )
-        cells.append(tuple(pair))
-    return cells
-
-
-def _below(columns: Named | None, parts: list) -> dict[str, list[str]]:
-    """The labels of columns, by the names of the matrices that have them, checked."""
-    if columns is None:
-        return {}
-    check_type(Mapping, columns=columns)
-    widths = {part[0]: part[1].shape[1] for part in parts if not isinstance(part, str)}
-    below = {}
-    for name, labels in columns.items():
-        if name not in widths:
-            raise ValueError(f"columns names {name!r}, got parts named {[*widths]}")
-        words = _place("columns", name)
-        below[name] = [_text(word) for word in _listed(words, labels)]
-        _check_count(words, below[name], widths[name])
-    return below
-
-
-def _part(part: Any, place: int) -> str | tuple[str, np.ndarray, str]:
-    """One part of an equation: a sign, or name, matrix and color."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, tuple | list) or len(part) != 3:
-        raise TypeError(
-            f"parts[{place}] must be a sign or (name, array, role), got {shown(part)}"
-        )
-    name, values, role = part
-    check_type(str, **{f"parts[{place}][0]": name})
-    return name, _array(values, 2, _place("parts", name)), _color(role)
-
-
-def _color(role: Any) -> str:
-    check_choice("role", role, tuple(ROLES))
-    return ROLES[role]
+def _part(name: str, values: Any, role: str) -> tuple[str, np.ndarray, str]:
+    """One matrix of an equation: name, numbers and color."""
+    return _text(name), _array(values, name, 2), ROLES[role]
 
 
 def _pick(label: str, index: int, roles: Named | None) -> str:
@@ -775,7 +548,8 @@ def _matrices(
                 ink = "white" if abs(value) > 0.6 * limit else _INK
                 axis.text(c, r, _number(value), color=ink, size=8, **_MIDDLE)
         first = axis.get_subplotspec().is_first_col()
-        axis.set(title=panel.title, xlabel=axes[1], ylabel=axes[0] if first else "")
+        labels = {"xlabel": _text(axes[1]), "ylabel": _text(axes[0]) if first else ""}
+        axis.set(title=_text(panel.title), **labels)
         if panel.columns is not None:
             places = np.arange(len(panel.columns))
             turned = 90 if width > 3 and _reach(panel.columns) > 0.9 * cell else 0
@@ -793,9 +567,10 @@ def _reach(labels: list[str]) -> float:
     return 0.08 * max(len(line) for label in labels for line in label.split("\n"))
 
 
-def _frame(axis: Axes, cells: Any, **style: Any) -> None:
+def _frame(axis: Axes, cells: Any, zorder: float = 4, **style: Any) -> None:
     for row, column in cells:
-        axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, zorder=4, **style))
+        corner = (column - 0.5, row - 0.5)
+        axis.add_patch(Rectangle(corner, 1, 1, zorder=zorder, **style))
 
 
 def _draw_numbers(axis: Axes, matrix: np.ndarray, color: str, corner: tuple) -> None:
@@ -829,12 +604,12 @@ def _legend_below(figure: Figure) -> None:
 
 def _finish(axis: Axes, labels: Pair, title: str, lines: Named | None) -> None:
     for label, height in (lines or {}).items():
-        height = _scalar(height)
+        height = float(height)
         axis.axhline(height, color=_INK, linewidth=1, linestyle=":")
         place = {"transform": axis.get_yaxis_transform(), "ha": "right", "va": "bottom"}
         paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
-        axis.text(1, height, label, size=8, bbox=paper, **place)
-    axis.set(xlabel=labels[0], ylabel=labels[1], title=title)
+        axis.text(1, height, _text(label), size=8, bbox=paper, **place)
+    axis.set(xlabel=_text(labels[0]), ylabel=_text(labels[1]), title=_text(title))
     labels_drawn = len(axis.get_legend_handles_labels()[1])
     if labels_drawn > 1:
         if axis.patches or labels_drawn > 3:  # there is no room for a legend inside

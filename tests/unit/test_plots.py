@@ -266,16 +266,28 @@ def test_each_of_several_matrices_has_its_own_columns(monkeypatch):
     assert [len(labels) for labels in ticks] == [9, 5]
 
 
-def test_masked_cells_hide_what_they_cover(shown):
-    mask = torch.ones(QUERIES, KEYS, dtype=torch.bool)
-    mask[0, 1:] = False
-    weights = WEIGHTS[0].clone()
-    plots.attention_map(weights, ROWS, COLUMNS, mask=mask, alt=ALT)
-    weights[0, 1] = 0.5 * weights.max()
-    plots.attention_map(weights, ROWS, COLUMNS, mask=mask, alt=ALT)
-    plots.attention_map(weights, ROWS, COLUMNS, alt=ALT)
-    assert shown[0][0] == shown[1][0]
-    assert shown[1][0] != shown[2][0]
+def test_a_weight_behind_the_mask_is_drawn_as_a_mistake(shown):
+    """The picture of a model that cheats was that of an honest one."""
+    mask = torch.ones(2, 2).tril().bool()
+    for row in ([1.0, 0.0], [0.5, 0.5]):
+        weights = torch.tensor([row, [0.3, 0.7]])
+        plots.attention_map(weights, "ab", "ab", mask=mask, alt=ALT)
+    red = np.array([int(plots.ROLES["mistake"][i : i + 2], 16) for i in (1, 3, 5)])
+    honest, leaky = ((np.abs(picture(one) - red).max(-1) <= 2).mean() for one in shown)
+    assert honest == 0 and leaky > 0.05
+    assert "0.5 | 0.5" in shown[1][1]["image/png"]["words"]
+
+
+@pytest.mark.parametrize("word", [r"$\bad$", "a_b$", "_hidden"])
+def test_words_are_drawn_as_they_are(word, shown):
+    plots.bars([word], {word: [1.0], "b": [2.0]}, (word, word), title=word, alt=ALT)
+    plots.curves({word: [1, 2], "b": [2, 1]}, AXES, lines={word: 1.5}, alt=ALT)
+    plots.points({word: ([1], [2]), "b": ([2], [1])}, AXES, alt=ALT)
+    plots.arrows({word: (1, 1)}, title=word, alt=ALT)
+    plots.heatmap({word: [[1.0]]}, (word, word), [word], [word], alt=ALT)
+    for output in shown:
+        words = output[1]["image/png"]["words"].replace("\\", "")
+        assert word.replace("\\", "") in words, words
 
 
 def test_a_label_that_names_a_role_gets_its_color(shown):
