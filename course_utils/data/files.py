@@ -3,8 +3,10 @@
 Knows the names of columns. `datasets` knows the formats. Files are never changed.
 """
 
+import glob
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,7 +80,8 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
         if suffix == ".txt":
             yield from ({"text": text} for text in _texts(path))
         elif path.stat().st_size:
-            yield from _dataset(path, suffix, columns)
+            with tempfile.TemporaryDirectory() as cache:
+                yield from _dataset(path, suffix, columns, cache)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error.reason}): save it so") from None
     except FileNotFoundError:
@@ -91,15 +94,18 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
 
 def _texts(path: Path) -> list[str]:
     text = path.read_text("utf-8-sig")
+    if "\0" in text:  # UTF-16, without the mark that would say so
+        raise ValueError("it is not UTF-8: save it so")
     end = re.compile(rf"^{re.escape(STORY_END)}[ \t]*$", re.MULTILINE)
     parts = (end if end.search(text) else re.compile(r"\n[ \t]*\n")).split(text)
     return [part.strip() for part in parts if part.strip()]
 
 
-def _dataset(path: Path, suffix: str, columns: tuple[str, ...]) -> Any:
+def _dataset(path: Path, suffix: str, columns: tuple[str, ...], cache: str) -> Any:
     import datasets
 
-    options = {"data_files": str(path), "split": "train", "streaming": True}
+    options = {"data_files": glob.escape(str(path)), "cache_dir": cache}
+    options |= {"split": "train", "streaming": True}
     if suffix != ".tsv":
         kind = "json" if suffix == ".jsonl" else "parquet"
         return datasets.load_dataset(kind, **options)
@@ -148,21 +154,16 @@ def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     Or in those of two languages, the first of which is the source, or in one column
     `translation` that holds a pair.
 
-    Raises ValueError for other columns, a value that is not text, and numbers in place
-    of sentences, `EmptyText` where a side is empty.
+    Raises ValueError for other columns or a value that is not text, `EmptyText` where a
+    side is empty.
     """
     row = row.get("translation") or row
     languages = tuple(name for name in row if name in LANGUAGES)
     known = [*PAIR_COLUMNS, languages] if len(languages) == 2 else PAIR_COLUMNS
     for source, target in known:
         if source in row and target in row:
-            sides = [_text(row[name], where, name) for name in (source, target)]
-            if numbers := [side for side in sides if side.strip().isdigit()]:
-                raise ValueError(
-                    f"{where} holds the number {numbers[0]} where a sentence belongs: "
-                    "are there columns of ids? Name the columns in a first line"
-                )
-            return sides[0], sides[1]
+            first = _text(row[source], where, source)
+            return first, _text(row[target], where, target)
     expected = " or ".join("/".join(names) for names in PAIR_COLUMNS)
     raise ValueError(f"{where} must have the columns {expected}, found {_names(row)}")
 

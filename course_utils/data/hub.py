@@ -188,7 +188,16 @@ def _load(
             break
     if not items:
         raise ValueError(f"{source} has no row with text in the split {split!r}")
+    if kind == "pairs" and any(_are_ids(side) for side in zip(*items, strict=True)):
+        raise ValueError(
+            f"{source} has a column of numbers where sentences belong: name the "
+            "columns in a first line"
+        )
     return items
+
+
+def _are_ids(texts: tuple[str, ...]) -> bool:
+    return len(texts) > 0 and all(text.strip().isdigit() for text in texts)
 
 
 def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:

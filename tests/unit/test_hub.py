@@ -134,6 +134,7 @@ def test_pairs_from_every_kind_of_file(tmp_path):
         ("a.txt", b"\n \n\n", "a.txt has no row with text"),
         ("a.tsv", b"", "a.tsv has no row with text"),
         ("a.txt", b"Good\xff.", "a.txt is not UTF-8"),
+        ("a.txt", "Good.".encode("utf-16-le"), "it is not UTF-8: save it so"),
         ("a.jsonl", b'{"text": "a"}\n{"text": " "}\n', "row 2: text is empty"),
         ("a.jsonl", b'{"story": "b"}\n', "row 1 has no column 'text', only 'story'"),
         ("a.jsonl", b'{"text": "a"}\nTom ran.\n', "a.jsonl cannot be read as .jsonl"),
@@ -154,7 +155,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path, name, content, message):
         ("a.tsv", b"Go.\tVe.\nRun.\n", "row 2: target is empty"),
         ("a.tsv", b"en\tes\nRun.\t \n", "row 1: es is empty"),
         ("a.tsv", b"sentence\tlabel\na\t1\n", "row 1 must have .*'sentence'"),
-        ("a.tsv", b"1276\tLet's try\t2481\tIntentemos\n", "the number 1276 where"),
+        ("a.tsv", b"1276\tLet's try\t2481\tIntentemos\n", "a column of numbers where"),
         ("a.jsonl", b'{"en": "Go.", "es": null}\n', "row 1: es is empty"),
         ("a.txt", b"Go.", "row 1 must have the columns"),
     ],
@@ -165,9 +166,9 @@ def test_pair_files_that_cannot_be_read_are_named(tmp_path, name, content, messa
 
 
 def test_reading_leaves_nothing_beside_a_file(tmp_path):
-    path = write(tmp_path, "a.jsonl", json_lines({"text": t} for t in TEXTS))
-    load_texts(path)
-    assert [one.name for one in tmp_path.iterdir()] == ["a.jsonl"]
+    path = write(tmp_path, "a[1].jsonl", json_lines({"text": t} for t in TEXTS))
+    assert load_texts(path) == TEXTS
+    assert [one.name for one in tmp_path.iterdir()] == ["a[1].jsonl"]
 
 
 @pytest.mark.parametrize(
