@@ -181,7 +181,9 @@ def labelled_of(row: dict[str, Any], where: str) -> tuple[str, str]:
             f"{_names(row)}"
         )
     text, label = _text(row[column], where, column), row["label"]
-    if str(label).strip() in ("", "None") or (isinstance(label, int) and label < 0):
+    if not isinstance(label, str | int) or isinstance(label, bool):
+        raise ValueError(f"{where}: label must be text or an integer, got {label!r}")
+    if not str(label).strip() or (isinstance(label, int) and label < 0):
         raise ValueError(f"{where} has no label, got {label!r}")
     return text.strip(), str(label)
 

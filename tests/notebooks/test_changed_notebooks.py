@@ -30,7 +30,7 @@ def test_files_folders_and_children_are_written_down(tmp_path):
         (project / name).touch()
     record = tmp_path / "record"
     environ = {**os.environ, **quiet_variables(tmp_path)}
-    environ |= {"COURSE_OPENED": str(record), "COURSE_ROOT": str(project)}
+    environ |= {"NBVAL_OPENED": str(record), "NBVAL_ROOT": str(project)}
     subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environ, check=True
     )

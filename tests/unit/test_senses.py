@@ -199,13 +199,13 @@ def test_labelled_files(tmp_path):
 @pytest.mark.parametrize(
     "row, message",
     [
-        ({"text": "a"}, "line 1: the row must have .* found 'text'"),
-        ({"text": 3, "label": 1}, "line 1: text must be text, got 3"),
-        ({"text": "", "label": 1}, "line 1: text is empty"),
-        ({"text": "a", "label": 1.0}, r"label must be text or an integer, got 1.0 \("),
+        ({"text": "a"}, "row 1 must have .* found 'text'"),
+        ({"text": 3, "label": 1}, "row 1: text must be text, got 3"),
+        ({"text": "", "label": 1}, "row 1: text is empty"),
+        ({"text": "a", "label": 1.0}, "label must be text or an integer, got 1.0"),
         ({"text": "a", "label": True}, "label must be text or an integer, got True"),
-        ({"text": "a", "label": " "}, "line 1: label is empty"),
-        ({"text": "a", "label": -1}, "line 1: label must be >= 0, got -1"),
+        ({"text": "a", "label": " "}, "row 1 has no label, got ' '"),
+        ({"text": "a", "label": -1}, "row 1 has no label, got -1"),
     ],
 )
 def test_rows_without_text_or_label_are_named(tmp_path, row, message):
