@@ -9,9 +9,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils import shapes
 from course_utils.masks import causal_mask, combine_masks
-from course_utils.positions import check_rotary, rotate_checked
+from course_utils.positions import rotate
+from course_utils.shapes import check_divisible, check_mask, check_same
 
 
 def attention_scores(
@@ -23,12 +23,11 @@ def attention_scores(
 
     The default scale 1/sqrt(d) keeps the variance of the scores at that of the inputs.
 
-    Source: Vaswani et al. 2017, section 3.2.1. Raises TypeError or ValueError for
-    queries and keys that do not fit together, or a scale that is not a number above 0.
+    Source: Vaswani et al. 2017, section 3.2.1. Raises ValueError for queries and keys
+    of different widths.
     """
-    _check_pair("queries", queries, "keys", keys)
-    if scale is not None:
-        shapes.check_greater(0, scale=scale)
+    widths = queries.shape[-1], keys.shape[-1]
+    check_same("queries and keys: head_dim", *widths)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     return torch.einsum("...qd, ...kd -> ...qk", queries, keys) * scale
 
@@ -40,14 +39,11 @@ def attention_weights(
 
     A row with nothing to look at becomes all zeros (not NaN, not uniform).
 
-    Raises TypeError unless scores are floating point and the mask is bool, ValueError
-    unless the mask fits the scores.
+    Raises TypeError unless the mask is bool, ValueError unless it fits the scores.
     """
-    shapes.check_tensor("scores", scores, ("...", "query", "key"))
-    shapes.check_floating(scores=scores)
     if mask is None:
         return scores.softmax(dim=-1)
-    shapes.check_mask(mask, tuple(scores.shape))
+    check_mask(mask, tuple(scores.shape))
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
@@ -73,28 +69,11 @@ def attend(
     last positions (`causal_mask`); a mask restricts further. bias: added to the scores,
     broadcasting likewise.
 
-    Source: Vaswani et al. 2017, equation 1. Raises TypeError or ValueError for tensors
-    that do not fit together, a mask that is not bool, a dropout outside [0, 1).
+    Source: Vaswani et al. 2017, equation 1. Raises TypeError unless the mask is bool,
+    ValueError unless it fits the scores.
     """
-    _check_attend(queries, keys, values)
-    _check_restrictions(mask, bias, (*queries.shape[:-1], keys.shape[-2]))
-    shapes.check_rate(dropout=dropout)
-    if scale is not None:
-        shapes.check_greater(0, scale=scale)
-    return _fastest(queries, keys, values, mask, causal, bias, scale, dropout)
-
-
-def _fastest(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    bias: Tensor | None,
-    scale: float | None,
-    dropout: float,
-) -> Tensor:
-    """`attend` without its checks."""
+    if mask is not None:
+        check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
     options = {"dropout_p": dropout, "scale": scale}
     square = queries.shape[-2] == keys.shape[-2]
     if causal and square and mask is None and bias is None:
@@ -141,37 +120,6 @@ def _visible(
     return combine_masks(causal_mask(*lengths, device=queries.device), mask)
 
 
-def _check_pair(name: str, one: object, other_name: str, other: object) -> None:
-    """Queries and keys: of one width, one type and the same leading axes."""
-    shapes.check_tensor(name, one, ("...", "query", "head_dim"))
-    shapes.check_tensor(other_name, other, ("...", "key", "head_dim"))
-    shapes.check_floating(**{name: one, other_name: other})
-    both = f"{name} and {other_name}"
-    shapes.check_same(f"{both}: head_dim", one.shape[-1], other.shape[-1])
-    leading = (tuple(one.shape[:-2]), tuple(other.shape[:-2]))
-    shapes.check_same(f"{both}: batch and heads", *leading)
-
-
-def _check_attend(queries: object, keys: object, values: object) -> None:
-    _check_pair("queries", queries, "keys", keys)
-    shapes.check_tensor("values", values, ("...", "key", "value_dim"))
-    shapes.check_floating(values=values)
-    same = tuple(keys.shape[:-1]), tuple(values.shape[:-1])
-    shapes.check_same("keys and values: batch, heads and length", *same)
-
-
-def _check_restrictions(mask: object, bias: object, scores: tuple[int, ...]) -> None:
-    """Mask and bias must broadcast to the scores, whose shape is given."""
-    if mask is not None:
-        shapes.check_mask(mask, scores)
-    if bias is not None:
-        shapes.check_tensor("bias", bias, ("...", "query", "key"))
-        shapes.check_floating(bias=bias)
-        if bias.ndim > len(scores) or not shapes.broadcasts(bias.shape, scores):
-            came = tuple(bias.shape)
-            raise ValueError(f"bias must broadcast to {scores}, got shape {came}")
-
-
 class Attend(nn.Module):
     """`attend` as a layer with named points: `queries`, `keys`, `scores`, `weights`.
 
@@ -181,7 +129,6 @@ class Attend(nn.Module):
 
     def __init__(self, dropout: float = 0.0):
         super().__init__()
-        shapes.check_rate(dropout=dropout)
         self.dropout = dropout
         self.explicit = False
         self.queries = nn.Identity()
@@ -199,15 +146,11 @@ class Attend(nn.Module):
         causal: bool = False,
         bias: Tensor | None = None,
     ) -> Float[Tensor, "*lead q e"]:
-        """Shapes as in `attend`.
-
-        Raises TypeError or ValueError for a mask or bias that does not fit. Queries,
-        keys and values are not checked: the layer around this one has made them.
-        """
-        _check_restrictions(mask, bias, (*queries.shape[:-1], keys.shape[-2]))
+        """Shapes, mask and errors as in `attend`."""
         dropout = self.dropout if self.training else 0.0
         if not self.explicit:
-            return _fastest(queries, keys, values, mask, causal, bias, None, dropout)
+            how = {"causal": causal, "bias": bias, "dropout": dropout}
+            return attend(queries, keys, values, mask, **how)
         scores = attention_scores(self.queries(queries), self.keys(keys))
         if bias is not None:
             scores = scores + bias.to(scores.dtype)
@@ -229,20 +172,7 @@ class LayerCache:
         return 0 if self.keys is None else self.keys.shape[-2]
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new positions at the end; return all.
-
-        Raises TypeError or ValueError unless both are "b h t d", of equal shape, and
-        continue what is stored.
-        """
-        sizes = {}
-        if self.keys is not None:
-            batch, heads, _, head_dim = self.keys.shape
-            sizes = {"batch": batch, "heads": heads, "head_dim": head_dim}
-        axes = ("batch", "heads", "length", "head_dim")
-        shapes.check_type(Tensor, keys=keys, values=values)
-        if keys.numel() or keys.ndim != 4:  # no new position is fine
-            shapes.check_tensor("keys", keys, axes, **sizes)
-        shapes.check_same("keys and values: shape", keys.shape, values.shape)
+        """Store new positions at the end; return all."""
         if self.keys is not None:
             keys = torch.cat([self.keys, keys], dim=-2)
             values = torch.cat([self.values, values], dim=-2)
@@ -250,16 +180,7 @@ class LayerCache:
         return keys, values
 
     def select(self, rows: Int64[Tensor, "n"]) -> None:
-        """Keep these rows of the batch, in this order; a row may come several times.
-
-        Raises TypeError or ValueError unless rows are int64 and among those stored.
-        """
-        shapes.check_tensor("rows", rows, ("rows",))
-        if rows.dtype != torch.int64:
-            raise TypeError(f"rows must be int64, got {rows.dtype}")
-        stored = 0 if self.keys is None else len(self.keys)
-        if shapes.values_are_at_hand(rows):
-            shapes.check_bounds(rows, 0, stored, "rows", "the rows stored")
+        """Keep these rows of the batch, in this order; a row may come several times."""
         self.keys, self.values = self.keys[rows], self.values[rows]
 
 
@@ -267,7 +188,6 @@ class KeyValueCache:
     """One LayerCache per block, so that decoding computes each position once."""
 
     def __init__(self, num_layers: int):
-        shapes.check_positive(num_layers=num_layers)
         self.layers = [LayerCache() for _ in range(num_layers)]
 
     @property
@@ -284,18 +204,7 @@ class KeyValueCache:
 def split_heads(
     x: Float[Tensor, "b t width"], num_heads: int
 ) -> Float[Tensor, "b h t d"]:
-    """Cut each vector into equal parts, one per head, and bring the heads forward.
-
-    Raises TypeError or ValueError unless x is "b t width" and num_heads divides width.
-    """
-    shapes.check_tensor("x", x, ("batch", "length", "width"))
-    shapes.check_positive(num_heads=num_heads)
-    shapes.check_divisible("width", x.shape[-1], "num_heads", num_heads)
-    return _split(x, num_heads)
-
-
-def _split(x: Tensor, num_heads: int) -> Tensor:
-    """`split_heads` without its checks."""
+    """Cut each vector into equal parts, one per head, and bring the heads forward."""
     return rearrange(x, "b t (h d) -> b h t d", h=num_heads)
 
 
@@ -305,9 +214,8 @@ class MultiHeadAttention(nn.Module):
     d_memory: width of what keys and values are made from (default d_model).
     head_dim: width of one head (default d_model / num_heads).
 
-    Source: Vaswani et al. 2017, section 3.2.2. Raises TypeError or ValueError for sizes
-    that are not integers >= 1 or, without head_dim, a d_model that is not divisible by
-    num_heads.
+    Source: Vaswani et al. 2017, section 3.2.2. Raises ValueError, without head_dim, for
+    a d_model that is not divisible by num_heads.
     """
 
     def __init__(
@@ -321,13 +229,10 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
     ):
         super().__init__()
-        shapes.check_positive(d_model=d_model, num_heads=num_heads)
-        shapes.check_type(bool, bias=bias)
         if head_dim is None:
-            shapes.check_divisible("d_model", d_model, "num_heads", num_heads)
+            check_divisible("d_model", d_model, "num_heads", num_heads)
             head_dim = d_model // num_heads
         d_memory = d_model if d_memory is None else d_memory
-        shapes.check_positive(head_dim=head_dim, d_memory=d_memory)
         self.num_heads = num_heads
         width = num_heads * head_dim
         self.to_queries = nn.Linear(d_model, width, bias=bias)
@@ -353,27 +258,14 @@ class MultiHeadAttention(nn.Module):
         scores, broadcasting like the mask. cache: keys and values of earlier positions
         of x, which is extended; with a memory, those of the memory, which is read only
         the first time.
-
-        Raises TypeError or ValueError for tensors that do not fit together.
         """
-        shapes.check_tensor(
-            "x", x, ("batch", "query", "d_model"), d_model=self.to_queries.in_features
-        )
-        if memory is not None:
-            sizes = {"batch": len(x), "d_memory": self.to_keys.in_features}
-            axes = ("batch", "key", "d_memory")
-            shapes.check_tensor("memory", memory, axes, **sizes)
-        queries = _split(self.to_queries(x), self.num_heads)
+        queries = split_heads(self.to_queries(x), self.num_heads)
         if memory is not None and cache is not None and cache.length:
-            stored = (len(cache.keys), cache.length)
-            shapes.check_same(
-                "cache and memory: batch and length", stored, memory.shape[:2]
-            )
             keys, values = cache.keys, cache.values
         else:
             origin = x if memory is None else memory
-            keys = _split(self.to_keys(origin), self.num_heads)
-            values = _split(self.to_values(origin), self.num_heads)
+            keys = split_heads(self.to_keys(origin), self.num_heads)
+            values = split_heads(self.to_values(origin), self.num_heads)
             if cache is not None:
                 keys, values = cache.append(keys, values)
         context = self.attend(queries, keys, values, mask, causal=causal, bias=bias)
@@ -383,18 +275,16 @@ class MultiHeadAttention(nn.Module):
 class GroupedQueryAttention(nn.Module):
     """LLaMA's self-attention: rotary positions, no biases, keys shared by query groups.
 
-    Source: Ainslie et al. 2023, section 2.2; Su et al. 2021. Raises TypeError or
-    ValueError for sizes that are not integers >= 1 or not divisible as they must be.
+    Source: Ainslie et al. 2023, section 2.2; Su et al. 2021. Raises ValueError for
+    sizes that are not divisible as they must be.
     """
 
     def __init__(
         self, d_model: int, num_heads: int, num_kv_heads: int, dropout: float = 0.0
     ):
         super().__init__()
-        shapes.check_positive(d_model=d_model, num_heads=num_heads)
-        shapes.check_positive(num_kv_heads=num_kv_heads)
-        shapes.check_divisible("d_model", d_model, "num_heads", num_heads)
-        shapes.check_divisible("num_heads", num_heads, "num_kv_heads", num_kv_heads)
+        check_divisible("d_model", d_model, "num_heads", num_heads)
+        check_divisible("num_heads", num_heads, "num_kv_heads", num_kv_heads)
         head_dim = d_model // num_heads
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
@@ -417,18 +307,9 @@ class GroupedQueryAttention(nn.Module):
 
         mask, causal, cache and errors as in `MultiHeadAttention`.
         """
-        shapes.check_tensor(
-            "x", x, ("batch", "query", "d_model"), d_model=self.to_queries.in_features
-        )
-        if not isinstance(rotary, tuple | list) or len(rotary) != 2:
-            came = shapes.shown(rotary)
-            raise TypeError(f"rotary must be (cos, sin) of `rotary_table`, got {came}")
-        cos, sin = rotary
-        head_dim = self.to_queries.out_features // self.num_heads
-        check_rotary(cos, sin, x.shape[1], head_dim)
-        queries = rotate_checked(_split(self.to_queries(x), self.num_heads), cos, sin)
-        keys = rotate_checked(_split(self.to_keys(x), self.num_kv_heads), cos, sin)
-        values = _split(self.to_values(x), self.num_kv_heads)
+        queries = rotate(split_heads(self.to_queries(x), self.num_heads), *rotary)
+        keys = rotate(split_heads(self.to_keys(x), self.num_kv_heads), *rotary)
+        values = split_heads(self.to_values(x), self.num_kv_heads)
         if cache is not None:
             keys, values = cache.append(keys, values)
         if self.num_kv_heads < self.num_heads:

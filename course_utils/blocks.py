@@ -13,13 +13,6 @@ from course_utils.attention import GroupedQueryAttention, LayerCache, MultiHeadA
 from course_utils.config import LlamaConfig, StackConfig
 from course_utils.feedforward import FeedForward, SwiGLU
 from course_utils.norms import RMSNorm
-from course_utils.shapes import (
-    check_choice,
-    check_positive,
-    check_rate,
-    check_tensor,
-    check_type,
-)
 
 
 class Residual(nn.Module):
@@ -27,17 +20,10 @@ class Residual(nn.Module):
 
     pre: x + dropout(sublayer(norm(x))), Xiong et al. 2020, figure 1b;
     post: norm(x + dropout(sublayer(x))), Vaswani et al. 2017, section 3.1.
-
-    Raises TypeError or ValueError for a width that is not an integer >= 1, a dropout
-    outside [0, 1), or a norm that is neither "pre" nor "post".
     """
 
     def __init__(self, d_model: int, dropout: float, norm: str):
         super().__init__()
-        check_positive(d_model=d_model)
-        check_rate(dropout=dropout)
-        check_choice("norm", norm, ("pre", "post"))
-        self.d_model = d_model
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
@@ -45,9 +31,7 @@ class Residual(nn.Module):
     def forward(
         self, x: Float[Tensor, "b t m"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "b t m"]:
-        """Return a tensor of the shape of x. Raises ValueError for another width."""
-        axes = ("batch", "length", "d_model")
-        check_tensor("x", x, axes, d_model=self.d_model)
+        """Return a tensor of the shape of x."""
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
@@ -63,7 +47,6 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, config: StackConfig):
         super().__init__()
-        check_type(StackConfig, config=config)
         width = config.d_model
         dropout = config.dropout
         self.attention = MultiHeadAttention(width, config.num_heads, dropout=dropout)
@@ -113,10 +96,7 @@ class DecoderBlock(EncoderBlock):
     ) -> Float[Tensor, "b t m"]:
         """mask, cache: of the self-attention over x; memory_mask, cross_cache: of the
         cross-attention.
-
-        Raises TypeError without a memory, ValueError for one that does not fit.
         """
-        check_type(Tensor, memory=memory)
         x = self.attention_residual(
             x, lambda y: self.attention(y, mask=mask, cache=cache)
         )
@@ -137,7 +117,6 @@ class LlamaBlock(nn.Module):
 
     def __init__(self, config: LlamaConfig):
         super().__init__()
-        check_type(LlamaConfig, config=config)
         self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
         self.attention = GroupedQueryAttention(
             config.d_model, config.num_heads, config.num_kv_heads, config.dropout

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from course_utils.decoding import CachedStep
 from course_utils.models import LlamaLM
 from course_utils.norms import RMSNorm
-from course_utils.positions import rotate_checked
+from course_utils.positions import rotate
 from course_utils.shapes import check_bounds, check_room, check_type, values_are_at_hand
 
 
@@ -112,7 +112,7 @@ class _Layer:
         )
         parts = parts.transpose(1, 2)
         turned = self.heads + self.kv_heads  # rotary turns queries and keys alike
-        queries_and_keys = rotate_checked(parts[:, :turned], cos, sin)
+        queries_and_keys = rotate(parts[:, :turned], cos, sin)
         keys[:, :, start:end] = queries_and_keys[:, self.heads :]
         values[:, :, start:end] = parts[:, turned:]
         queries = queries_and_keys[:, : self.heads]

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from course_utils.shapes import check_ids, check_integer, shown
+from course_utils.shapes import check_ids, check_integer
 
 
 def causal_mask(
@@ -46,18 +46,10 @@ def padding_mask(ids: Int64[Tensor, "b k"], pad_id: int) -> Bool[Tensor, "b 1 1 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
     """May look only where every mask allows it; None stands for "no restriction".
 
-    Raises TypeError for a mask that is not a bool tensor, ValueError for shapes that do
-    not broadcast together.
+    Raises TypeError for a mask that is not bool.
     """
     present = [mask for mask in masks if mask is not None]
     for mask in present:
-        if not isinstance(mask, Tensor):
-            raise TypeError(f"masks must be bool tensors, got {shown(mask)}")
         if mask.dtype != torch.bool:
             raise TypeError(f"masks must be bool (True = may look), got {mask.dtype}")
-    shapes = [tuple(mask.shape) for mask in present]
-    try:
-        torch.broadcast_shapes(*shapes)
-    except RuntimeError:
-        raise ValueError(f"masks must broadcast together, got {shapes}") from None
     return reduce(torch.logical_and, present) if present else None

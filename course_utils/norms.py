@@ -7,28 +7,22 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.shapes import check_greater, check_positive, check_tensor
-
 
 class RMSNorm(nn.Module):
     """Divide by the root mean square over the width; no mean, no bias.
 
     Computed in at least float32, so that bfloat16 activations lose nothing.
 
-    Source: Zhang and Sennrich 2019, section 3. Raises TypeError or ValueError for a
-    width that is not an integer >= 1 or an eps that is not above 0.
+    Source: Zhang and Sennrich 2019, section 3.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
-        check_positive(d_model=d_model)
-        check_greater(0, eps=eps)
         self.weight = nn.Parameter(torch.ones(d_model))
         self.eps = eps
 
     def forward(self, x: Float[Tensor, "*batch m"]) -> Float[Tensor, "*batch m"]:
         """Scale each position to a root mean square of 1, then by the weight."""
-        check_tensor("x", x, ("...", "d_model"), d_model=self.weight.shape[0])
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         scale = torch.rsqrt(wide.pow(2).mean(dim=-1, keepdim=True) + self.eps)
         return self.weight * (wide * scale).to(x.dtype)
