@@ -13,13 +13,9 @@ from torch.nn import functional as F
 from course_utils.attention import attention_scores, attention_weights
 from course_utils.masks import padding_mask
 from course_utils.shapes import (
-    check_choice,
     check_ids,
     check_index,
     check_mask,
-    check_positive,
-    check_same,
-    check_tensor,
     values_are_at_hand,
 )
 
@@ -32,7 +28,6 @@ class DotScore(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        check_positive(d_model=d_model)
 
     def forward(self, queries: Queries, keys: Memory) -> Float[Tensor, "b q k"]:
         """One score per query and key."""
@@ -56,7 +51,6 @@ class AdditiveScore(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        check_positive(d_model=d_model)
         self.to_queries = nn.Linear(d_model, d_model, bias=False)
         self.to_keys = nn.Linear(d_model, d_model, bias=False)
         self.to_score = nn.Linear(d_model, 1, bias=False)
@@ -98,8 +92,6 @@ class ScoredAttend(nn.Module):
 
     def __init__(self, d_model: int, score: str):
         super().__init__()
-        check_positive(d_model=d_model)
-        check_choice("score", score, tuple(SCORES))
         self.d_model = d_model
         self.score = SCORES[score](d_model)
         self.scores = nn.Identity()
@@ -113,11 +105,7 @@ class ScoredAttend(nn.Module):
         mask: bool, True = may look, "q k" or broadcasting to "b 1 q k". Raises
         TypeError or ValueError for tensors that do not fit together.
         """
-        axes = ("batch", "query", "d_model")
-        check_tensor("queries", queries, axes, d_model=self.d_model)
         batch, length, _ = queries.shape
-        axes = ("batch", "key", "d_model")
-        check_tensor("memory", memory, axes, batch=batch, d_model=self.d_model)
         if mask is not None:
             check_mask(mask, (batch, 1, length, memory.shape[1]))
         scores = rearrange(self.score(queries, memory), "b q k -> b 1 q k")
@@ -167,12 +155,6 @@ class RecurrentSeq2Seq(nn.Module):
         pad_id: int = 0,
     ):
         super().__init__()
-        check_positive(
-            source_vocab_size=source_vocab_size,
-            target_vocab_size=target_vocab_size,
-            d_model=d_model,
-        )
-        check_choice("cell", cell, tuple(CELLS))
         check_index(source_vocab_size, "source_vocab_size", pad_id=pad_id)
         check_index(target_vocab_size, "target_vocab_size", pad_id=pad_id)
         self.pad_id = pad_id
@@ -209,15 +191,6 @@ class RecurrentSeq2Seq(nn.Module):
         """
         check_ids(target, self.target_embedding.num_embeddings, "target")
         check_ids(source, None, "source")  # `encode` has looked at the ids themselves
-        check_same("source and target: batch size", len(source), len(target))
-        check_tensor(
-            "memory",
-            memory,
-            ("batch", "source", "d_model"),
-            batch=source.shape[0],
-            source=source.shape[1],
-            d_model=self.source_embedding.embedding_dim,
-        )
         last = (source != self.pad_id).sum(dim=1) - 1
         first_state = memory[torch.arange(len(memory), device=memory.device), last]
         states, _ = self.decoder(self.target_embedding(target), first_state[None])
@@ -231,7 +204,6 @@ class RecurrentSeq2Seq(nn.Module):
         """Teacher forcing: logits for every target position."""
         check_ids(source, None, "source")
         check_ids(target, None, "target")
-        check_same("source and target: batch size", len(source), len(target))
         return self.decode(target, self.encode(source), source)
 
 

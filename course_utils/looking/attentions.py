@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from course_utils.looking.recording import Recording
-from course_utils.shapes import check_type, shown
+from course_utils.shapes import shown
 
 # Where an output of transformers keeps weights, and how its layers are called here.
 FIELDS = {
@@ -126,7 +126,6 @@ def _numbered(layers: Any, stem: str, name: str) -> list[tuple[str, Any]]:
 def _checked(weights: Any, what: str) -> Tensor:
     if isinstance(weights, np.ndarray):
         weights = _tensor(weights, what)
-    check_type(Tensor, **{what: weights})
     if weights.is_complex():
         raise TypeError(f"{what} must be real numbers, got {weights.dtype}")
     if weights.ndim == 4 and len(weights) == 1:

@@ -15,8 +15,6 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.shapes import check_type
-
 PROJECTIONS = (
     "c_proj",  # GPT-2
     "o_proj",  # LLaMA, Mistral, Qwen, Gemma
@@ -65,7 +63,6 @@ def find_heads(model: nn.Module, name: str) -> Heads:
     Raises ValueError if its number of heads or its output projection is not known,
     KeyError for a name that is not in the model.
     """
-    check_type(nn.Module, model=model)
     modules = dict(model.named_modules())
     if name not in modules:
         raise KeyError(f"no module {name!r} in the model")
@@ -94,7 +91,6 @@ def find_heads(model: nn.Module, name: str) -> Heads:
 
 def find_all_heads(model: nn.Module) -> dict[str, Heads]:
     """Name of each attention layer whose heads can be found -> its heads."""
-    check_type(nn.Module, model=model)
     found = {}
     for name, layer in model.named_modules():
         if says_it_has_heads(layer):

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 from course_utils.looking.heads import Heads, find_all_heads
-from course_utils.shapes import check_type
 
 
 class Recording(dict):
@@ -53,10 +52,7 @@ def record(model: nn.Module) -> Iterator[Recording]:
         with record(model) as seen:
             logits = model(ids)
         seen.weights()["blocks.0.attention"]          # "b h q k"
-
-    Raises TypeError unless `model` is an nn.Module.
     """
-    check_type(nn.Module, model=model)
     seen = Recording()
     handles = []
     switched = []

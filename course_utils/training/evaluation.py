@@ -12,9 +12,6 @@ from torch import Tensor, nn
 
 from course_utils.shapes import (
     IGNORED,
-    check_callable,
-    check_positive,
-    check_type,
     shown,
 )
 from course_utils.training.losses import Batch, Loss, next_token_loss
@@ -33,7 +30,6 @@ def mean_loss(
     batch or a loss that is not one number.
     """
     check_parts(model, batches, loss)
-    check_positive(count=count)
     device, dtype = device_and_dtype(model)
     total = 0.0
     counted = 0
@@ -117,5 +113,3 @@ def counted_batch(batch: object, step: int) -> tuple[Batch, int]:
 
 def check_parts(model: object, batches: object, loss: object) -> None:
     """Raise TypeError unless these are a module and two functions."""
-    check_type(nn.Module, model=model)
-    check_callable(batches=batches, loss=loss)

@@ -15,10 +15,7 @@ from torch.autograd.function import once_differentiable
 from course_utils.shapes import (
     IGNORED,
     check_bounds,
-    check_floating,
-    check_rate,
     check_same,
-    check_tensor,
     shown,
     values_are_at_hand,
 )
@@ -38,14 +35,10 @@ def label_loss(
     where reading labels costs nothing (on the CPU), for labels outside the vocabulary
     or all of them IGNORED.
     """
-    check_tensor("logits", logits, ("batch", "length", "vocab_size"))
-    check_floating(logits=logits)
-    check_tensor("labels", labels, ("batch", "length"))
     if labels.dtype != torch.int64:
         raise TypeError(f"labels must be int64, got {labels.dtype}")
     both = tuple(logits.shape[:2]), tuple(labels.shape)
     check_same("logits and labels: batch and length", *both)
-    check_rate(label_smoothing=label_smoothing)
     if values_are_at_hand(labels):
         _check_labels(labels, logits.shape[2])
     logits = rearrange(logits, "b t v -> (b t) v")
@@ -133,13 +126,11 @@ def translation_loss(
 def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
     """Loss of a classifier on (ids "b t", positions "b", labels "b") or (ids, labels).
 
-    Mean cross-entropy in nats per row. Raises TypeError or ValueError for another
-    batch, and as `label_loss`.
+    Mean cross-entropy in nats per row.
     """
     whole_texts = isinstance(batch, tuple | list) and len(batch) == 2
     names = "(ids, labels)" if whole_texts else "(ids, positions, labels)"
     *inputs, labels = _unpacked(batch, names)
-    check_tensor("labels", labels, ("batch",))
     return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)
 
 
