@@ -441,6 +441,7 @@ def test_neurons_and_pieces_say_what_holds(chromium, every, tmp_path):
         assert said.inner_text() != before and "cat" in said.inner_text()
 
 
+@pytest.mark.long
 def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
     torch.manual_seed(0)
     weights = {f"blocks.{i}": random_weights(12, 128, 128) for i in range(12)}
@@ -544,6 +545,7 @@ def test_jupyterlab_sends_the_alt_texts_and_folds_a_solution(chromium, tmp_path)
 
 
 @pytest.mark.parametrize("options, asks", [((), 1), (QUIET_LAB, 0)])
+@pytest.mark.long
 def test_jupyterlab_asks_nothing(chromium, tmp_path, options, asks):
     nbformat.write(notebook([], "1"), tmp_path / "page.ipynb")
     with (

@@ -89,7 +89,7 @@ def second_checkout(request, tmp_path):
         subprocess.run(remove, cwd=ROOT, check=True, capture_output=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_kernel_imports_the_checkout_under_test(second_checkout):
     """The environment that runs it has this checkout installed."""
     source = "from course_utils import masks\n\nprint(masks.CHECKOUT)"

@@ -606,6 +606,7 @@ def test_after_a_broken_cell_what_needs_its_names_is_one_line(tmp_path):
     assert "9 skipped" in printed and printed.count("NameError") == 0
 
 
+@pytest.mark.long
 def test_cells_that_need_the_trained_model_run_where_it_is(tmp_path):
     cell = new_code_cell("1 / 0", execution_count=1)
     cell.metadata["tags"] = ["trained-model"]
