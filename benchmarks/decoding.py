@@ -11,7 +11,6 @@ from torch import Tensor
 
 from course_utils.decoding import CachedStep, TranslationStep, beam_search, greedy
 from course_utils.export import export_llama
-from course_utils.fast_step import FastStep
 from course_utils.pretrained import load
 from known_worlds.phrases import pair
 
@@ -51,7 +50,6 @@ def generation(batch_size: int) -> Ways:
     return {
         "`generate` of transformers": generate,
         "`greedy(CachedStep)`": lambda: greedy(CachedStep(model), prompt, NEW_TOKENS),
-        "`greedy(FastStep)`": lambda: greedy(FastStep(model), prompt, NEW_TOKENS),
     }
 
 

@@ -37,7 +37,6 @@ from course_utils.config import *
 from course_utils.data.batches import *
 from course_utils.decoding import *
 from course_utils.export import *
-from course_utils.fast_step import *
 from course_utils.feedforward import *
 from course_utils.looking import plots
 from course_utils.looking.attentions import *

@@ -27,7 +27,6 @@ from course_utils.data import batches as ba, hub
 from known_worlds import phrases, stories
 from course_utils.decoding import *
 from named_mistakes import session
-from course_utils.fast_step import FastStep
 from course_utils.looking import metrics as me, plots as pl
 from course_utils.looking.intervening import intervene, zero_ablation
 from course_utils.looking.recording import record
