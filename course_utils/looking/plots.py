@@ -427,9 +427,10 @@ def _array(values: Any, name: str, ndim: int | None = None) -> np.ndarray:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    if isinstance(values, torch.Tensor):
-        values = values.detach().cpu().double()
-    return np.asarray(values, dtype=np.float64)
+    if isinstance(values, np.ndarray):
+        values = values.copy()  # torch takes no read-only and no reversed arrays
+    # By way of torch, whose memory is aligned: else NumPy may round a last bit anew.
+    return torch.as_tensor(values, device="cpu").detach().double().numpy()
 
 
 def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
