@@ -70,8 +70,9 @@ def attend(
     broadcasting likewise.
 
     Source: Vaswani et al. 2017, equation 1. Raises TypeError unless the mask is bool,
-    ValueError unless it fits the scores.
+    ValueError unless it fits the scores, or for queries and keys of different widths.
     """
+    check_same("queries and keys: head_dim", queries.shape[-1], keys.shape[-1])
     if mask is not None:
         check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
     options = {"dropout_p": dropout, "scale": scale}

@@ -123,14 +123,6 @@ def _row_before(q, k, v, keys, values, cos, sin):
     return F.scaled_dot_product_attention(q, keys, values), keys, values
 
 
-def _only_the_kept(*given):
-    """Where nothing is kept, the query meets no key."""
-    query, _, _, keys, values, cos, sin = given
-    query = rotate(query, *_here(keys, cos, sin))
-    context = F.scaled_dot_product_attention(query, keys, values)
-    return context, *cached_step(*given)[1:]
-
-
 def _alone(q, k, v, keys, values, cos, sin):
     return _at(keys.shape[-2], (q, k, v, keys[:, :, :0], values[:, :, :0], cos, sin))
 
@@ -250,13 +242,6 @@ CACHE = Exercise(
             "the new token does not see itself",
             _not_itself,
             "You ask the old positions only. The first token would have none.",
-            "Append first, attend then.",
-        ),
-        Mistake(
-            "only the kept ones are seen",
-            _only_the_kept,
-            "What you keep is right, but the new token asks the old positions only. "
-            "The first has no key to look at.",
             "Append first, attend then.",
         ),
         Mistake(

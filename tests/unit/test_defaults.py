@@ -8,9 +8,9 @@ from torch.nn import functional as F
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from course_utils.blocks import Residual
-from course_utils.config import LlamaConfig, TrainConfig
+from course_utils.config import LlamaConfig, StackConfig, TrainConfig
 from course_utils.decoding import length_rule
-from course_utils.models import LlamaLM
+from course_utils.models import Embedding, LlamaLM
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table
 from course_utils.training.losses import label_loss, next_token_loss
@@ -44,6 +44,13 @@ def test_a_llama_has_the_angles_of_transformers_and_the_epsilon_of_llama():
     expected = F.rms_norm(x, (16,), eps=1e-5)
     for norm in (ours.norm, ours.blocks[0].attention_norm):
         torch.testing.assert_close(norm(x), expected)
+
+
+def test_embeddings_are_scaled_by_the_root_of_their_width():
+    ours = Embedding(11, StackConfig(d_model=16, num_heads=2, dropout=0.0))
+    ids = torch.arange(7)[None]
+    expected = ours.positions(4 * ours.tokens(ids), 0)
+    torch.testing.assert_close(ours(ids), expected)
 
 
 def test_adamw_has_the_epsilon_of_torch_and_the_betas_of_gpt_3():
