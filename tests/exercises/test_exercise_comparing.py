@@ -338,6 +338,12 @@ def test_rounding_is_no_mistake_and_a_thousandth_is_one(wanted):
         assert not same(kind(wanted * 1.001), kind(wanted))
 
 
+def test_rounding_is_tolerated_and_a_thousandth_is_not():
+    for wanted in (WANTED, WANTED.double(), 0.5):
+        assert same(wanted * 1.00001, wanted)
+        assert not same(wanted * 1.001, wanted)
+
+
 def test_near_tolerates_a_distance_and_nothing_else():
     close = WANTED + 0.009
     assert near(close, WANTED, 0.01) and near(close.double(), WANTED, 0.01)

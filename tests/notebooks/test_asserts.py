@@ -15,6 +15,8 @@ NOTEBOOKS = {
     for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
 }
 
+LOOSE = 100  # a distance between two numbers that no claim may tolerate
+
 
 def empty_asserts(sources):
     """Asserts that are true whatever the notebook computes, one sentence each."""
@@ -25,6 +27,8 @@ def empty_asserts(sources):
                     yield f"{ast.unparse(claim)!r} depends on nothing that was computed"
                 if is_trivial(claim):
                     yield f"{ast.unparse(claim)!r} compares something with itself"
+                if loose := [x for x in tolerances(claim) if x > LOOSE]:
+                    yield f"{ast.unparse(claim)!r} tolerates a distance of {loose[0]:g}"
             if always_true(node.test):
                 yield f"{ast.unparse(node.test)!r} is always true"
 
@@ -35,6 +39,23 @@ def depends(claim):
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     methods = [node for node in nodes if isinstance(node, ast.Attribute)]
     return bool(names - set(dir(builtins)) or methods)
+
+
+def tolerances(claim):
+    """What `atol`, `rtol` and the like are, and what a distance must stay below."""
+    for node in ast.walk(claim):
+        if isinstance(node, ast.keyword) and node.arg in ("atol", "rtol", "abs_tol"):
+            yield from numbers(node.value)
+        if not isinstance(node, ast.Compare) or "abs(" not in ast.unparse(node.left):
+            continue
+        if isinstance(node.ops[-1], ast.Lt | ast.LtE):
+            yield from numbers(node.comparators[-1])
+
+
+def numbers(node):
+    """The number that a node is, if it is one."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        yield node.value
 
 
 def claims(test):
@@ -82,6 +103,8 @@ def test_each_assert_of_a_notebook_can_fail(number):
         "assert loss < 2 and 1 < 2",
         "assert len([1, 2]) == 2",
         "assert loss < 2 or True and 'yes'",
+        "assert (mine - theirs).abs().max() < 1e8",
+        "assert torch.allclose(mine, theirs, atol=1e8)",
     ],
 )
 def test_a_weakened_assert_is_noticed(weakened):

@@ -100,6 +100,8 @@ def problems(notebook, folder):
     ids = [cell.get("id") for cell in notebook["cells"]]
     if len(set(ids)) != len(ids) or None in ids:
         found.append("cells lack an id of their own: run `make refresh`")
+    elif ids != sorted(ids):
+        found.append("cells stand in another order than their ids")
     return found
 
 

@@ -10,7 +10,7 @@ from nbval_strict.figures import alt_text, words
 from tests.support.notebook_rules import joined
 
 BEFORE, AFTER = 2, 1  # code cells around a text whose numbers it may use
-COUNTABLE = 12  # smaller whole numbers may stand anywhere
+COUNTABLE = 9  # smaller whole numbers may stand anywhere
 MARGIN = 1  # words by which another figure may fit an alt text better than its own
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)")
 PERCENT = re.compile(r" ?\\?%| percent")

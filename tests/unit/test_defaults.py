@@ -84,6 +84,7 @@ def test_labels_are_smoothed_only_when_asked_and_then_as_in_torch():
     torch.testing.assert_close(label_loss(logits, labels, 0.0), plain)
     torch.testing.assert_close(label_loss(logits, labels, 0.1), smooth)
     assert TrainConfig(steps=1).label_smoothing == 0.0
+    assert TrainConfig(steps=1).learning_rate == 1e-3  # as torch.optim.AdamW
 
 
 @pytest.mark.parametrize("length", [1, 7, 40])

@@ -87,6 +87,8 @@ def test_the_make_commands_of_the_pages_exist():
         text = (ROOT / name).read_text(encoding="utf-8")
         for command in re.findall(r"(?:`|^|=3 )make\s+([a-z-]+)", text, re.M):
             assert command in targets, f"{name}: make {command}"
+        tasks = re.findall(r"-m tools\.working_copies ([a-z]+)", text)
+        assert {*tasks} <= {"lab", "reset"}, f"{name}: {tasks}"
 
 
 # --- working copies ----------------------------------------------------------------
