@@ -8,6 +8,7 @@ from einops import rearrange, repeat
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.masks import causal_mask, combine_masks
 from course_utils.positions import rotate
@@ -59,10 +60,7 @@ def attend(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*lead q e"]:
-    """softmax(queries keysᵀ · scale + bias) values, by the fastest way there is.
-
-    That is PyTorch's fused kernel, and for short causal texts in bfloat16 on a CPU the
-    two matrix products.
+    """softmax(queries keysᵀ · scale + bias) values, by PyTorch's fused kernel.
 
     mask: bool, True = may look, "q k" or broadcasting to "... q k"; a row with nothing
     to look at gives zeros. causal: no query looks at a later key, the queries being the
@@ -78,37 +76,15 @@ def attend(
     options = {"dropout_p": dropout, "scale": scale}
     square = queries.shape[-2] == keys.shape[-2]
     if causal and square and mask is None and bias is None:
-        if _is_faster_as_products(queries):
-            return _causal_products(queries, keys, values, scale, dropout)
         # The kernel then skips what is hidden; on CUDA only so it may be flash.
-        return F.scaled_dot_product_attention(
+        return scaled_dot_product_attention(
             queries, keys, values, is_causal=True, **options
         )
     visible = _visible(mask, causal, queries, keys)
     if bias is not None:
         bias = bias.to(queries.dtype)
         visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
-    return F.scaled_dot_product_attention(queries, keys, values, visible, **options)
-
-
-def _is_faster_as_products(queries: Tensor) -> bool:
-    """A CPU multiplies matrices in bfloat16 faster than its fused kernel does.
-
-    The products store all scores, the kernel none: so only where the text is short.
-    """
-    on_cpu = queries.device.type == "cpu"
-    return on_cpu and queries.dtype == torch.bfloat16 and queries.shape[-2] <= 512
-
-
-def _causal_products(
-    queries: Tensor, keys: Tensor, values: Tensor, scale: float | None, dropout: float
-) -> Tensor:
-    """Causal attention as the two matrix products of the formula."""
-    length, head_dim = queries.shape[-2:]
-    scale = head_dim**-0.5 if scale is None else scale
-    hidden = torch.full((length, length), -torch.inf, dtype=queries.dtype).triu(1)
-    scores = (queries * scale) @ keys.mT + hidden
-    return F.dropout(scores.softmax(dim=-1), dropout) @ values
+    return scaled_dot_product_attention(queries, keys, values, visible, **options)
 
 
 def _visible(
@@ -161,28 +137,43 @@ class Attend(nn.Module):
 
 
 class LayerCache:
-    """The keys and values that one layer has computed so far, each "b h k d"."""
+    """The keys and values that one layer has computed so far, each "b h k d".
+
+    They are written in place, into a store that doubles when it is full: for decoding,
+    which needs no gradients.
+    """
 
     def __init__(self):
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
+        self.length = 0  # how many positions are stored
+        self.store: Tensor | None = None  # "2 b h size d": keys, then values
 
     @property
-    def length(self) -> int:
-        """How many positions are stored."""
-        return 0 if self.keys is None else self.keys.shape[-2]
+    def keys(self) -> Tensor:
+        """Those of the stored positions."""
+        return self.store[0, :, :, : self.length]
+
+    @property
+    def values(self) -> Tensor:
+        """Those of the stored positions."""
+        return self.store[1, :, :, : self.length]
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store new positions at the end; return all."""
-        if self.keys is not None:
-            keys = torch.cat([self.keys, keys], dim=-2)
-            values = torch.cat([self.values, values], dim=-2)
-        self.keys, self.values = keys, values
-        return keys, values
+        batch, heads, new, head_dim = keys.shape
+        start, self.length = self.length, self.length + new
+        if self.store is None or self.length > self.store.shape[3]:
+            size = max(self.length, 2 * start)
+            larger = keys.new_empty(2, batch, heads, size, head_dim)
+            if start:
+                larger[:, :, :, :start] = self.store[:, :, :, :start]
+            self.store = larger
+        self.store[0, :, :, start : self.length] = keys
+        self.store[1, :, :, start : self.length] = values
+        return self.keys, self.values
 
     def select(self, rows: Int64[Tensor, "n"]) -> None:
         """Keep these rows of the batch, in this order; a row may come several times."""
-        self.keys, self.values = self.keys[rows], self.values[rows]
+        self.store = self.store[:, rows]
 
 
 class KeyValueCache:

@@ -10,7 +10,7 @@ from types import UnionType
 
 import regex
 
-from course_utils.shapes import check_index, check_integer, check_type, shown
+from course_utils.shapes import check_index, check_integer, check_type, describe
 
 # Where GPT-2 splits a text before anything is counted: English endings, words, numbers
 # and punctuation with the space before them, and other white space.
@@ -104,7 +104,7 @@ class BytePairs:
         vocabulary.
         """
         if isinstance(ids, Mapping | Set):
-            raise TypeError(f"ids must be a list of integers, got {shown(ids)}")
+            raise TypeError(f"ids must be a list of integers, got {describe(ids)}")
         ids = as_list("ids", ids, "integers")
         for place, id in enumerate(ids):
             check_index(self.vocab_size, "vocab_size", **{f"ids[{place}]": id})
@@ -208,13 +208,13 @@ def as_list(name: str, values: object, kind: str) -> list:
             return list(values)
     except TypeError:
         pass
-    raise TypeError(f"{name} must be a list of {kind}, got {shown(values)}")
+    raise TypeError(f"{name} must be a list of {kind}, got {describe(values)}")
 
 
 def checked_texts(texts: Iterable[str | bytes], kind: type | UnionType = str) -> list:
     """The texts as a list. Raises TypeError unless they are an iterable of `kind`."""
     if isinstance(texts, Mapping):
-        raise TypeError(f"texts must be a list of strings, got {shown(texts)}")
+        raise TypeError(f"texts must be a list of strings, got {describe(texts)}")
     texts = as_list("texts", texts, "strings")
     for place, text in enumerate(texts):
         name = f"texts[{place}]"
@@ -227,7 +227,7 @@ def checked_texts(texts: Iterable[str | bytes], kind: type | UnionType = str) ->
 def _checked_pair(pair: object) -> Pair:
     check_type(tuple | list, pair=pair)
     if len(pair) != 2:
-        raise ValueError(f"pair must hold two ids, got {shown(pair)}")
+        raise ValueError(f"pair must hold two ids, got {describe(pair)}")
     check_integer(0, **{"pair[0]": pair[0], "pair[1]": pair[1]})
     return tuple(pair)
 

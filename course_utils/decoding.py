@@ -26,7 +26,7 @@ from course_utils.shapes import (
     check_range,
     check_tensor,
     check_type,
-    shown,
+    describe,
     values_are_at_hand,
 )
 
@@ -230,7 +230,7 @@ class CachedStep:
     def __init__(self, model: nn.Module):
         _check_eval(model)
         if not hasattr(model, "new_cache"):
-            raise TypeError(f"model must offer new_cache(), got {shown(model)}")
+            raise TypeError(f"model must offer new_cache(), got {describe(model)}")
         self.model = model
         self.cache = model.new_cache()
         self.seen: Tensor | None = None
@@ -282,7 +282,9 @@ class TranslationStep:
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
         _check_eval(model)
         if not (hasattr(model, "encode") and hasattr(model, "decode")):
-            raise TypeError(f"model must offer encode and decode, got {shown(model)}")
+            raise TypeError(
+                f"model must offer encode and decode, got {describe(model)}"
+            )
         check_ids(source, None, "source")
         self.model = model
         self.source = source.to(_device(model))
@@ -371,7 +373,7 @@ def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) ->
     """Call step, and raise unless it gives every row a token that can be chosen."""
     scores = step(ids)
     if not isinstance(scores, Tensor):
-        raise TypeError(f"step must return a tensor, got {shown(scores)}")
+        raise TypeError(f"step must return a tensor, got {describe(scores)}")
     if scores.ndim != 2 or len(scores) != len(ids):
         raise ValueError(
             f"step must return one row of scores per row of ids, ({len(ids)}, "

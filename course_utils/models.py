@@ -21,7 +21,6 @@ from course_utils.shapes import (
     check_index,
     check_mask,
     check_positive,
-    check_room,
     check_same,
     check_tensor,
     check_type,
@@ -262,7 +261,6 @@ class LanguageModel(nn.Module):
         mask: Tensor | None,
         cache: KeyValueCache | None,
         num_heads: int,
-        max_length: int,
     ) -> tuple[int, list[LayerCache | None]]:
         """Check what `forward` was given: the first position, and a cache per block."""
         check_ids(ids, self.config.vocab_size)
@@ -274,7 +272,6 @@ class LanguageModel(nn.Module):
             check_same("cache and model: layers", len(layers), len(self.blocks))
             start = cache.length
         batch, length = ids.shape
-        check_room(max_length, start, length)
         if mask is not None:
             check_mask(mask, (batch, num_heads, length, start + length))
         return start, layers
@@ -319,9 +316,8 @@ class DecoderLM(LanguageModel):
         Raises TypeError or ValueError for ids outside the vocabulary, a mask or a cache
         that does not fit, ValueError past max_length.
         """
-        stack = self.config.stack
-        sizes = stack.num_heads, stack.max_length
-        start, layers = self._opened(ids, mask, cache, *sizes)
+        heads = self.config.stack.num_heads
+        start, layers = self._opened(ids, mask, cache, heads)
         x = self.dropout(self.positions(self.tokens(ids), start))
         for block, layer in zip(self.blocks, layers, strict=True):
             x = block(x, mask, causal=causal, cache=layer)
@@ -359,8 +355,7 @@ class LlamaLM(LanguageModel):
         causal: bool = True,
     ) -> Float[Tensor, "b t v"]:
         """Logits of the token after each position; arguments as in `DecoderLM`."""
-        sizes = self.config.num_heads, self.config.max_length
-        start, layers = self._opened(ids, mask, cache, *sizes)
+        start, layers = self._opened(ids, mask, cache, self.config.num_heads)
         x = self.dropout(self.tokens(ids))
         rotary = self.rotary(start, ids.shape[1])
         for block, layer in zip(self.blocks, layers, strict=True):

@@ -34,7 +34,7 @@ def check_integer(least: int, /, **numbers: object) -> None:
     """Raise unless every named value is an integer >= `least` (bool does not count)."""
     for name, number in numbers.items():
         if not isinstance(number, Integral) or isinstance(number, bool):
-            raise TypeError(f"{name} must be an integer, got {shown(number)}")
+            raise TypeError(f"{name} must be an integer, got {describe(number)}")
         if number < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {number}")
 
@@ -48,7 +48,7 @@ def check_index(size: int, size_name: str, /, **indices: object) -> None:
     """Raise unless every named index is an integer in [0, size)."""
     for name, index in indices.items():
         if not isinstance(index, Integral) or isinstance(index, bool):
-            raise TypeError(f"{name} must be an integer, got {shown(index)}")
+            raise TypeError(f"{name} must be an integer, got {describe(index)}")
         if not 0 <= index < size:
             raise ValueError(f"{name} must be in [0, {size_name}={size}), got {index}")
 
@@ -57,7 +57,7 @@ def check_number(**numbers: object) -> None:
     """Raise unless every named value is a real number and not NaN."""
     for name, number in numbers.items():
         if not isinstance(number, Real) or isinstance(number, bool):
-            raise TypeError(f"{name} must be a number, got {shown(number)}")
+            raise TypeError(f"{name} must be a number, got {describe(number)}")
         if math.isnan(number):
             raise ValueError(f"{name} must be a number, got nan")
 
@@ -90,7 +90,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {known}; got {shown(value)}")
+        raise ValueError(f"{name} must be one of {known}; got {describe(value)}")
 
 
 def check_same(what: str, one: object, other: object) -> None:
@@ -114,7 +114,7 @@ def check_type(expected: type | UnionType, /, **values: object) -> None:
         if not isinstance(value, expected):
             kinds = get_args(expected) or (expected,)
             wanted = " or ".join(KNOWN_AS.get(kind, kind.__name__) for kind in kinds)
-            raise TypeError(f"{name} must be {_article(wanted)}, got {shown(value)}")
+            raise TypeError(f"{name} must be {_article(wanted)}, got {describe(value)}")
 
 
 def _article(noun: str) -> str:
@@ -125,7 +125,7 @@ def check_callable(**values: object) -> None:
     """Raise TypeError unless every named value can be called."""
     for name, value in values.items():
         if not callable(value):
-            raise TypeError(f"{name} must be callable, got {shown(value)}")
+            raise TypeError(f"{name} must be callable, got {describe(value)}")
 
 
 def check_text(**texts: object) -> None:
@@ -136,7 +136,7 @@ def check_text(**texts: object) -> None:
             raise ValueError(f"{name} must not be empty, got {text!r}")
 
 
-def shown(value: object) -> str:
+def describe(value: object) -> str:
     """A value as an error message shows it: short, with its type if that helps."""
     if value is None or isinstance(value, bool):
         return str(value)
@@ -162,7 +162,7 @@ def check_tensor(name: str, value: object, axes: tuple[str, ...], **sizes: int) 
     those that are known: `check_tensor("x", x, ("b", "t", "d_model"), d_model=8)`.
     """
     if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {shown(value)}")
+        raise TypeError(f"{name} must be a torch.Tensor, got {describe(value)}")
     shape = value.shape
     count = len(axes)
     fits = len(shape) == count if axes[0] != "..." else len(shape) >= count - 1
@@ -207,7 +207,7 @@ def check_ids(ids: object, vocab_size: int | None, name: str = "ids") -> None:
 
 def check_bounds(ids: Tensor, low: int, high: int, name: str, high_name: str) -> None:
     """Raise ValueError unless every number of a CPU tensor is in [low, high)."""
-    least, most = (extreme.item() for extreme in ids.aminmax())
+    least, most = ids.min().item(), ids.max().item()
     if least < low or most >= high:
         stray = least if least < low else most
         raise ValueError(f"{name} must be in [{low}, {high_name}={high}), got {stray}")
@@ -226,7 +226,7 @@ def check_mask(mask: object, shape: tuple[int, ...], name: str = "mask") -> None
     broadcasts to them.
     """
     if not isinstance(mask, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {shown(mask)}")
+        raise TypeError(f"{name} must be a torch.Tensor, got {describe(mask)}")
     if mask.dtype != torch.bool:
         raise TypeError(f"{name} must be bool (True = may look), got {mask.dtype}")
     fits = mask.ndim in (2, len(shape)) and broadcasts(mask.shape, shape)
@@ -238,7 +238,8 @@ def check_mask(mask: object, shape: tuple[int, ...], name: str = "mask") -> None
 
 def check_room(max_length: int, start: int, length: int) -> None:
     """Raise unless `length` positions from `start` on are below max_length."""
-    check_integer(0, start=start)
+    if start < 0:
+        raise ValueError(f"start must be >= 0, got {start}")
     if start + length > max_length:
         raise ValueError(
             f"sequence too long: it ends at position {start + length - 1}, but "

@@ -27,7 +27,7 @@ from course_utils.shapes import (
     check_integer,
     check_text,
     check_type,
-    shown,
+    describe,
 )
 
 ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL
@@ -154,7 +154,7 @@ class Tokenizer:
         if isinstance(ids, Tensor | np.ndarray) and ids.ndim == 1:
             ids = ids.tolist()
         if isinstance(ids, Mapping | Set | Tensor | np.ndarray):
-            raise TypeError(f"ids must be a list of integers, got {shown(ids)}")
+            raise TypeError(f"ids must be a list of integers, got {describe(ids)}")
         ids = as_list("ids", ids, "integers")
         if set(map(type, ids)) <= {int} and self._ids.issuperset(ids):
             return ids
@@ -230,7 +230,7 @@ def from_transformers(auto_tokenizer: Any) -> Tokenizer:
     if not isinstance(source, tokenizers.Tokenizer):
         raise TypeError(
             f"auto_tokenizer must be a fast tokenizer of transformers, got "
-            f"{shown(auto_tokenizer)}"
+            f"{describe(auto_tokenizer)}"
         )
     end = auto_tokenizer.eos_token
     if end is None:
@@ -283,7 +283,9 @@ def _check_special(special: object, backend: tokenizers.Tokenizer) -> None:
     for role, token in special.items():
         if role not in ROLES:
             roles = ", ".join(ROLES)
-            raise ValueError(f"special must have the roles {roles}, got {shown(role)}")
+            raise ValueError(
+                f"special must have the roles {roles}, got {describe(role)}"
+            )
         name = f"special[{role!r}]"
         check_type(str, **{name: token})
         if backend.token_to_id(token) is None:

@@ -32,7 +32,7 @@ from course_utils.shapes import (
     check_integer,
     check_positive,
     check_type,
-    shown,
+    describe,
 )
 
 # Rows are sorted by length within pools of this many batches, then cut into batches:
@@ -390,7 +390,7 @@ def _check_sizes(batch_size: object, seed: object, max_length: object = None) ->
 def _sequence(name: str, rows: object) -> Sequence:
     """The rows themselves, if they are a sequence that holds at least one."""
     if isinstance(rows, str | bytes) or not isinstance(rows, ARRAYS):
-        raise TypeError(f"{name} must be a sequence of rows, got {shown(rows)}")
+        raise TypeError(f"{name} must be a sequence of rows, got {describe(rows)}")
     if not isinstance(rows, Sequence) and not rows.ndim:
         raise TypeError(f"{name} must be a sequence of rows, got a single number")
     if not len(rows):
@@ -404,7 +404,7 @@ def _is_tuple(row: object, size: int) -> bool:
 
 def _wrong_tuple(name: str, expected: str, row: object) -> Exception:
     kind = ValueError if isinstance(row, tuple | list) else TypeError
-    return kind(f"{name} must be {expected}, got {shown(row)}")
+    return kind(f"{name} must be {expected}, got {describe(row)}")
 
 
 def _row(
@@ -425,7 +425,9 @@ def _row(
 def _integers(name: str, values: object) -> Int64[Tensor, "n"]:
     """A sequence of integers >= 0, at least one, as a tensor."""
     if isinstance(values, str | bytes) or not isinstance(values, ARRAYS):
-        raise TypeError(f"{name} must be a sequence of integers, got {shown(values)}")
+        raise TypeError(
+            f"{name} must be a sequence of integers, got {describe(values)}"
+        )
     if isinstance(values, Sequence):
         integers = _tensor_of(name, values)
     else:
@@ -447,7 +449,7 @@ def _tensor_of(name: str, values: Sequence) -> Int64[Tensor, "n"]:
     wrong = [kind for kind in kinds if kind is bool or not issubclass(kind, Integral)]
     if wrong:
         place = next(i for i, value in enumerate(values) if type(value) in wrong)
-        value = shown(values[place])
+        value = describe(values[place])
         raise TypeError(f"{name}[{place}] must be an integer, got {value}")
     try:
         return torch.tensor(list(values), dtype=torch.int64)
@@ -469,7 +471,7 @@ def _check_special(special: object, *names: str) -> None:
     for name in names:
         if not hasattr(special, name):
             raise TypeError(
-                f"special must have {name}, as a Tokenizer has, got {shown(special)}"
+                f"special must have {name}, as a Tokenizer has, got {describe(special)}"
             )
         check_integer(0, **{f"special.{name}": getattr(special, name)})
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from course_utils.looking.recording import Recording
-from course_utils.shapes import shown
+from course_utils.shapes import describe
 
 # Where an output of transformers keeps weights, and how its layers are called here.
 FIELDS = {
@@ -79,12 +79,12 @@ def _layers(recording: Any, name: str) -> list[tuple[str, Any]]:
         raise TypeError(
             f"{name} must be what `record` gave, the output of a model of "
             "transformers, or weights as a tensor, an array, a list or a dict, got "
-            f"{shown(recording)}"
+            f"{describe(recording)}"
         )
     layers = []
     for key, value in groups.items():
         if not isinstance(key, str):
-            raise TypeError(f"{name}: a layer name must be a str, got {shown(key)}")
+            raise TypeError(f"{name}: a layer name must be a str, got {describe(key)}")
         if isinstance(value, tuple | list):
             layers += _numbered(value, key, name)
         else:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from course_utils.shapes import (
     check_ids,
-    shown,
+    describe,
 )
 
 Logits = Callable[[Tensor], Tensor]
@@ -51,7 +51,7 @@ def _answer(name: str, outputs: Logits, *inputs: Tensor) -> Tensor:
     answer = outputs(*inputs)
     leading = tuple(inputs[-1].shape)
     if not isinstance(answer, Tensor):
-        raise TypeError(f"{name} must return a tensor, got {shown(answer)}")
+        raise TypeError(f"{name} must return a tensor, got {describe(answer)}")
     if tuple(answer.shape[:-1]) != leading or answer.shape[-1] == 0:
         expected = ", ".join(map(str, leading))
         raise ValueError(
@@ -254,7 +254,7 @@ def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
     """
     if isinstance(build, nn.Module):
         raise TypeError(
-            f"build must be a function that makes models, got {shown(build)}"
+            f"build must be a function that makes models, got {describe(build)}"
         )
     one, other = build(), build()
     if one is other:

@@ -28,7 +28,7 @@ from course_utils.shapes import (
     check_same,
     check_tensor,
     check_type,
-    shown,
+    describe,
 )
 
 Change = Callable[[Tensor], Tensor]
@@ -105,12 +105,12 @@ def _checked(name: str, change: Change, ran: set[str]) -> Change:
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"{what} must name a module that returns a tensor, this one returns "
-                f"{shown(value)}; change a module inside it"
+                f"{describe(value)}; change a module inside it"
             )
         changed = change(value.clone())
         wanted = f"{what} must return what it is given: "
         if not isinstance(changed, Tensor):
-            raise TypeError(f"{wanted}a torch.Tensor, got {shown(changed)}")
+            raise TypeError(f"{wanted}a torch.Tensor, got {describe(changed)}")
         if changed.shape != value.shape:
             shapes = f"shape {tuple(value.shape)}, got {tuple(changed.shape)}"
             raise ValueError(wanted + shapes)
@@ -148,7 +148,7 @@ def _attach(model: nn.Module, modules: dict[str, nn.Module], name: str, act: Cha
             width = heads.head_dim or "head_dim"
             raise ValueError(
                 f"changes[{name!r}]: the output projection must be given (batch, "
-                f"query, {heads.num_heads} heads · {width}), got {shown(merged)}"
+                f"query, {heads.num_heads} heads · {width}), got {describe(merged)}"
             )
         return heads.merge(act(heads.split(merged))), *given[1:]
 
@@ -269,11 +269,11 @@ def _indices(name: str, given: object) -> list[int] | None:
         return None
     several = [given] if isinstance(given, Integral) else given
     if isinstance(several, str) or not isinstance(several, Iterable):
-        raise TypeError(f"{name} must be an integer or several, got {shown(given)}")
+        raise TypeError(f"{name} must be an integer or several, got {describe(given)}")
     found = list(several)
     for index in found:
         if not isinstance(index, Integral) or isinstance(index, bool):
-            raise TypeError(f"{name} must be integers, got {shown(index)}")
+            raise TypeError(f"{name} must be integers, got {describe(index)}")
     return found
 
 

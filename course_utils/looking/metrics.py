@@ -20,7 +20,7 @@ from course_utils.shapes import (
     check_same,
     check_tensor,
     check_type,
-    shown,
+    describe,
 )
 
 Links = AbstractSet[tuple[int, int]]
@@ -97,7 +97,7 @@ def _check_sentences(
 def _check_list(values: object, name: str, of: str) -> None:
     """Raise TypeError unless it is a sequence; a string is not a list of strings."""
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        raise TypeError(f"{name} must be a list of {of}, got {shown(values)}")
+        raise TypeError(f"{name} must be a list of {of}, got {describe(values)}")
 
 
 # --- word alignments -----------------------------------------------------------------
@@ -146,13 +146,13 @@ def _check_links(sentences: object, name: str) -> None:
     for index, links in enumerate(sentences):
         if not isinstance(links, AbstractSet):
             raise TypeError(
-                f"{name}[{index}] must be a set of links, got {shown(links)}"
+                f"{name}[{index}] must be a set of links, got {describe(links)}"
             )
         for link in links:
             if not _is_pair(link):
                 raise TypeError(
                     f"{name}[{index}]: a link must be a pair of integers, got "
-                    f"{shown(link)}"
+                    f"{describe(link)}"
                 )
             if min(link) < 0:
                 raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import tokenizers
 
-from course_utils.shapes import check_type, shown
+from course_utils.shapes import check_type, describe
 from course_utils.tokenizer import BYTE_OF
 
 _CONTROLS = {chr(code) for code in (*range(32), *range(127, 160))} - {"\t", "\n"}
@@ -35,7 +35,7 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
     if not plain:
         raise TypeError(
             f"{name} must be a list of strings or a tokenizer's encoding, got "
-            f"{shown(tokens)}"
+            f"{describe(tokens)}"
         )
     tokens = list(tokens)
     for place, token in enumerate(tokens):

@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,24 +19,23 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from course_utils.config import TrainConfig
-from course_utils.shapes import (
-    check_callable,
-    check_integer,
-    check_type,
-    shown,
-)
-from course_utils.training import optimizers
-from course_utils.training.evaluation import (
+from course_utils.shapes import check_callable, check_integer, check_type, describe
+from course_utils.training.cpu_speed import faster_on_cpu
+from course_utils.training.evaluation import evaluating
+from course_utils.training.losses import (
     Batches,
-    check_parts,
-    counted_batch,
-    device_and_dtype,
-    placed,
-    scalar,
+    Loss,
+    check_batch,
+    next_token_loss,
+    to_device,
 )
-from course_utils.training.losses import Loss, next_token_loss
-from course_utils.training.machine import find_precision, is_watched
-from course_utils.training.processes import Processes, whole
+from course_utils.training.machine import device_and_dtype, find_precision, is_watched
+from course_utils.training.optimizers import (
+    build_optimizers,
+    learning_rate_at,
+    set_learning_rate,
+)
+from course_utils.training.processes import Processes, to_number
 
 
 @dataclass
@@ -55,6 +54,14 @@ class History:
     tokens: list[int] = field(default_factory=list)
     evaluations: list[tuple[int, float]] = field(default_factory=list)
     seconds: float = field(default=0.0, compare=False)
+
+    def add(self, loss: float, rate: float, norm: float, counted: int) -> None:
+        """One more step; counted: its labels."""
+        self.steps.append(len(self.steps) + 1)
+        self.losses.append(loss)
+        self.learning_rates.append(rate)
+        self.gradient_norms.append(norm)
+        self.tokens.append(counted + sum(self.tokens[-1:]))
 
 
 def train(
@@ -90,23 +97,24 @@ def train(
     (COURSE_SHARD=1). Checkpoints need a folder that all processes share; a run may
     resume with another number of processes.
 
+    Whatever stops a run (Ctrl-C, a loss that is not finite), the exception has the
+    `history` so far; in a notebook it is `sys.last_value.history`.
+
     Raises TypeError or ValueError for arguments that do not fit together or an unusable
     batch, and FloatingPointError at the first loss or gradient that is not finite.
     """
-    check_type(TrainConfig, config=config)
-    check_parts(model, batches, loss)
-    _check_request(config, evaluate, evaluate_every, checkpoints)
+    _check_request(model, batches, config, loss, evaluate, evaluate_every, checkpoints)
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)
     if folder:
         run.restore(folder)
     history = run.history
-    first = len(run.history.steps)
+    first = len(history.steps)
     quiet = run.processes.rank > 0 or not is_watched()
     bar = tqdm(total=config.steps, initial=first, unit="step", disable=quiet)
     started = time.perf_counter() - history.seconds
     try:
-        with _own_random_numbers(run.device), bar:
+        with _own_random_numbers(run.device), faster_on_cpu(run.precision), bar:
             for step in range(first, config.steps):
                 run.step(step)
                 done = step + 1
@@ -120,6 +128,9 @@ def train(
             if evaluate and config.steps not in dict(history.evaluations):
                 value = run.measure(evaluate)  # the run had ended before this call
                 history.evaluations.append((config.steps, value))
+    except BaseException as stop:
+        stop.history = history
+        raise
     finally:
         model.eval()
     return history
@@ -149,11 +160,12 @@ class _Run:
         self.device, self.dtype = device_and_dtype(model)
         self.precision = _choose_precision(config.precision, self.device, self.dtype)
         self.processes = Processes(self.device)
-        self.identity = self.describe() if config.checkpoint_every else {}
-        self.spread = self.processes.spread(model)
-        self.optimizers = optimizers.build_optimizers(model, config, self.precision)
-        self.parts = (model, self.optimizers)
+        self.identity = self.identify() if config.checkpoint_every else {}
+        self.parallel = self.processes.parallel(model)
+        self.optimizers = build_optimizers(model, config, self.precision)
         self.history = History()
+        model.zero_grad()
+        model.train()
 
     def autocast(self):
         on = self.precision == "bfloat16"
@@ -161,56 +173,50 @@ class _Run:
 
     def step(self, step: int) -> None:
         """One batch, one change of the weights."""
-        rank = [self.processes.rank] if self.processes.rank else []
-        entropy = [self.config.seed, step, *rank]  # each rank has a dropout of its own
-        seed = np.random.SeedSequence(entropy).generate_state(1)
-        torch.manual_seed(int(seed[0]))
-        batch, counted = counted_batch(self.batches(step), step)
-        rows, weight = self.processes.share(batch)
-        self.spread.train()
+        self.seed(step)
+        batch = self.batches(step)
+        counted = check_batch(batch, step)
+        batch, weight = self.processes.rows_of_rank(batch)
+        batch = to_device(batch, self.device, self.dtype)
         with self.autocast():
-            rows = placed(rows, self.device, self.dtype)
-            loss = self.loss(self.spread, rows, self.config.label_smoothing)
-        loss = scalar(loss) * weight
-        value = _finite(self.processes.mean(loss), "loss", step)
-        for optimizer in self.optimizers:
-            optimizer.zero_grad()
+            loss = self.loss(self.parallel, batch, self.config.label_smoothing)
+            loss = loss * weight
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        norm = _finite(whole(norm), "gradient norm", step)
-        rate = optimizers.learning_rate_at(step + 1, self.config)
-        optimizers.set_learning_rate(self.optimizers, rate)
+        value, norm = self.processes.mean(loss), to_number(norm)
+        _check_finite(step, loss=value, gradient_norm=norm)
+        rate = learning_rate_at(step + 1, self.config)
+        set_learning_rate(self.optimizers, rate)
         for optimizer in self.optimizers:
             optimizer.step()
-        past = self.history
-        past.steps.append(step + 1)
-        past.losses.append(value)
-        past.learning_rates.append(rate)
-        past.gradient_norms.append(norm)
-        past.tokens.append(counted + (past.tokens[-1] if past.tokens else 0))
+            optimizer.zero_grad()
+        self.history.add(value, rate, norm, counted)
+
+    def seed(self, step: int) -> None:
+        """What a step draws (dropout) follows from the seed, the step and the rank."""
+        rank = [self.processes.rank] if self.processes.rank else []
+        entropy = np.random.SeedSequence([self.config.seed, step, *rank])
+        torch.manual_seed(int(entropy.generate_state(1)[0]))
 
     def measure(self, evaluate: Callable[[nn.Module], float]) -> float:
-        self.model.eval()
-        with torch.no_grad(), self.autocast():
+        with evaluating(self.model), torch.no_grad(), self.autocast():
             value = evaluate(self.model)
         try:
             return float(value)
         except (TypeError, ValueError):
             raise TypeError(
-                f"evaluate must return a number, got {shown(value)}"
+                f"evaluate must return a number, got {describe(value)}"
             ) from None
 
-    def describe(self) -> dict[str, str]:
-        """What must be equal for a checkpoint to be one of this run."""
+    def identify(self) -> dict[str, str]:
+        """What must be equal for a checkpoint to be one of this run: the configs."""
+        config = getattr(self.model, "config", None)
+        layers = asdict(config) if is_dataclass(config) else {"layers": self.model}
         settings = asdict(self.config) | {"precision": self.precision}
         del settings["checkpoint_every"]
-        shapes = self.model.state_dict().items()
-        settings |= {f"model.{name}": tuple(x.shape) for name, x in shapes}
-        text = f"{getattr(self.model, 'config', '')}\n{self.model}".splitlines()
-        settings |= {f"model, line {i}": line.strip() for i, line in enumerate(text)}
+        settings |= {f"model.{name}": value for name, value in layers.items()}
         settings["loss"] = getattr(self.loss, "__qualname__", type(self.loss).__name__)
-        first, _ = counted_batch(self.batches(0), 0)
-        data = b"".join(_bytes_of(x) for x in first)
+        data = b"".join(_bytes_of(x) for x in self.batches(0))
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
         return {name: str(value) for name, value in settings.items()}
 
@@ -218,12 +224,14 @@ class _Run:
         from course_utils.training.checkpoints import save_checkpoint  # slow to import
 
         notes = {"identity": self.identity, "history": asdict(self.history)}
-        save_checkpoint(folder, step, self.parts, notes, self.processes)
+        parts = self.model, self.optimizers
+        save_checkpoint(folder, step, parts, notes, self.processes)
 
     def restore(self, folder: Path) -> None:
         from course_utils.training.checkpoints import load_checkpoint  # slow to import
 
-        notes = load_checkpoint(folder, self.parts, self.identity, self.processes)
+        parts = self.model, self.optimizers
+        notes = load_checkpoint(folder, parts, self.identity, self.processes)
         if notes:
             past = notes["history"]
             past["evaluations"] = [tuple(pair) for pair in past["evaluations"]]
@@ -258,21 +266,24 @@ def _is_due(done: int, every: int, steps: int) -> bool:
     return done == steps or (every > 0 and done % every == 0)
 
 
-def _finite(value: float, name: str, step: int) -> float:
-    if not math.isfinite(value):
-        raise FloatingPointError(
-            f"{name} is {value} at step {step} (no update was made); try a lower "
-            "learning_rate or a longer warm-up"
-        )
-    return value
+def _check_finite(step: int, **values: float) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"{name.replace('_', ' ')} is {value} at step {step} (no update was "
+                "made); try a lower learning_rate or a longer warm-up"
+            )
 
 
 def _check_request(
-    config: TrainConfig, evaluate: object, evaluate_every: int, checkpoints: object
+    model, batches, config, loss, evaluate, evaluate_every, checkpoints
 ) -> None:
-    check_integer(0, evaluate_every=evaluate_every)
+    check_type(nn.Module, model=model)
+    check_type(TrainConfig, config=config)
+    check_callable(batches=batches, loss=loss)
     if evaluate is not None:
         check_callable(evaluate=evaluate)
+    check_integer(0, evaluate_every=evaluate_every)
     if evaluate_every and evaluate is None:
         raise ValueError(f"evaluate_every={evaluate_every} needs evaluate, got None")
     if checkpoints is not None:

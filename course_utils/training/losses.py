@@ -1,4 +1,4 @@
-"""What a training lowers: cross-entropy in nats, for each kind of model.
+"""What training lowers: cross-entropy in nats, for each kind of model.
 
 Is handed a module and a batch. Knows nothing of architectures, data or text.
 """
@@ -10,19 +10,17 @@ import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from course_utils.shapes import (
     IGNORED,
     check_bounds,
     check_same,
-    shown,
+    describe,
     values_are_at_hand,
 )
 
-PIECE = 256  # positions whose logits are worked on together; they fit into a cache
-
 Batch = Sequence[Tensor]
+Batches = Callable[[int], Batch]
 Loss = Callable[[nn.Module, Batch, float], Tensor]
 
 
@@ -43,54 +41,17 @@ def label_loss(
         _check_labels(labels, logits.shape[2])
     logits = rearrange(logits, "b t v -> (b t) v")
     labels = rearrange(labels, "b t -> (b t)")
-    if _is_faster_in_pieces(logits):
-        return _LossInPieces.apply(logits, labels, label_smoothing)
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return cross_entropy(logits, labels, label_smoothing)
+
+
+def cross_entropy(
+    logits: Float[Tensor, "n v"], labels: Int64[Tensor, "n"], label_smoothing: float
+) -> Float[Tensor, ""]:
+    """PyTorch's, computed in float32 at least."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(
-        wide, labels, ignore_index=IGNORED, label_smoothing=label_smoothing
+        logits, labels, ignore_index=IGNORED, label_smoothing=label_smoothing
     )
-
-
-def _is_faster_in_pieces(logits: Tensor) -> bool:
-    """On a CPU the float32 copies of all logits cost more than the arithmetic."""
-    trained = logits.requires_grad and torch.is_grad_enabled()
-    return trained and logits.device.type == "cpu" and logits.dtype == torch.bfloat16
-
-
-class _LossInPieces(torch.autograd.Function):
-    """The mean cross-entropy of bfloat16 logits, found together with its gradient.
-
-    Only one piece at a time stands in float32.
-    """
-
-    @staticmethod
-    def forward(
-        ctx, logits: Tensor, labels: Tensor, label_smoothing: float
-    ) -> Float[Tensor, ""]:
-        counted = (labels != IGNORED).sum()
-        loss = torch.zeros((), dtype=torch.float32)
-        gradient = torch.empty_like(logits)
-        for start in range(0, len(logits), PIECE):
-            piece = slice(start, start + PIECE)
-            with torch.enable_grad():
-                wide = logits[piece].detach().float().requires_grad_()
-                part = F.cross_entropy(
-                    wide,
-                    labels[piece],
-                    ignore_index=IGNORED,
-                    label_smoothing=label_smoothing,
-                    reduction="sum",
-                )
-            loss += part.detach()
-            gradient[piece] = torch.autograd.grad(part, wide)[0] / counted
-        ctx.save_for_backward(gradient)
-        return loss / counted
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, outer: Float[Tensor, ""]) -> tuple[Tensor, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return gradient * outer, None, None
 
 
 def _check_labels(labels: Tensor, vocab_size: int) -> None:
@@ -137,7 +98,33 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
 def _unpacked(batch: object, names: str) -> Batch:
     count = names.count(",") + 1
     if not isinstance(batch, tuple | list):
-        raise TypeError(f"batch must be a tuple {names}, got {shown(batch)}")
+        raise TypeError(f"batch must be a tuple {names}, got {describe(batch)}")
     if len(batch) != count:
         raise ValueError(f"batch must be {names}, got {len(batch)} tensors")
     return batch
+
+
+def check_batch(batch: object, step: int) -> int:
+    """How many labels of a batch count: those of its last tensor that are not IGNORED.
+
+    Raises TypeError or ValueError unless it is a tuple of tensors with equally many
+    rows, and a label that counts.
+    """
+    for part in batch if isinstance(batch, tuple | list) else [batch]:
+        if not isinstance(part, Tensor) or part is batch:
+            what = describe(part)
+            raise TypeError(f"batches({step}) must be a tuple of tensors, got {what}")
+    if len({*map(len, batch)}) != 1:
+        shapes = [tuple(x.shape) for x in batch]
+        raise ValueError(
+            f"batches({step}) must be tensors of equally many rows, got shapes {shapes}"
+        )
+    counted = int((batch[-1] != IGNORED).sum())
+    if not counted:
+        raise ValueError(f"batches({step}): every label is {IGNORED} (ignored)")
+    return counted
+
+
+def to_device(batch: Batch, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
+    """A batch where the model is; what is floating point in the type of its weights."""
+    return [x.to(device, dtype if x.is_floating_point() else x.dtype) for x in batch]

@@ -1,12 +1,13 @@
-"""Find out what this machine has: a device, a fast precision, a person who watches.
+"""Find out where one works: a device, a fast precision, a person who watches.
 
-Knows hardware and the terminal. Knows nothing of models or training.
+Knows hardware, the terminal and where weights are. Knows nothing of training.
 """
 
 import os
 import sys
 
 import torch
+from torch import nn
 
 from course_utils.shapes import check_type
 
@@ -40,6 +41,23 @@ def find_precision(device: torch.device) -> str:
         able = torch.cpu.get_capabilities()  # of the machine, even if told to use less
         fast = any(able.get(name) for name in ("avx512_bf16", "amx_bf16", "sve_bf16"))
     return "bfloat16" if fast else "float32"
+
+
+def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """The one device and the one floating-point type of a model's weights.
+
+    Raises ValueError for a model without parameters, or with several of either.
+    """
+    weights = list(model.parameters())
+    if not weights:
+        raise ValueError("model has no parameters")
+    devices = {weight.device for weight in weights}
+    dtypes = {weight.dtype for weight in weights if weight.is_floating_point()}
+    for what, several in (("on one device", devices), ("of one type", dtypes)):
+        if len(several) != 1:
+            names = sorted(map(str, several))
+            raise ValueError(f"model must be {what}, its weights are {names}")
+    return devices.pop(), dtypes.pop()
 
 
 def is_watched() -> bool:

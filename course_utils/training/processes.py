@@ -52,7 +52,7 @@ class Processes:
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
             atexit.register(dist.destroy_process_group)
 
-    def spread(self, model: nn.Module) -> nn.Module:
+    def parallel(self, model: nn.Module) -> nn.Module:
         """The module to call in the forward pass; all start from rank 0's weights."""
         if self.count == 1:
             return model
@@ -68,11 +68,11 @@ class Processes:
             fully_shard(block, mesh=mesh)
         return fully_shard(model, mesh=mesh)
 
-    def share(self, batch: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
+    def rows_of_rank(self, batch: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
         """This rank's rows, and the weight of their mean loss.
 
         Gradients are averaged over ranks; a mean over one rank's labels must count as
-        its share of all labels, times the number of ranks. Raises ValueError, on
+        its part of all labels, times the number of ranks. Raises ValueError, on
         every rank, when a rank would be left without a label.
         """
         if self.count == 1:
@@ -103,6 +103,6 @@ class Processes:
         return range(self.count)
 
 
-def whole(value: Tensor) -> float:
+def to_number(value: Tensor) -> float:
     """The Python number of a scalar tensor, which may be sharded over the ranks."""
     return (value.full_tensor() if hasattr(value, "full_tensor") else value).item()

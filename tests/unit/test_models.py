@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from course_utils import attention
 from course_utils.config import (
     DecoderConfig,
     EncoderDecoderConfig,
@@ -175,7 +176,7 @@ def test_purely_causal_attention_says_so_to_the_kernel(decoder, monkeypatch):
         asked.append((mask, options.get("is_causal", False)))
         return kernel(queries, keys, values, mask, **options)
 
-    monkeypatch.setattr(F, "scaled_dot_product_attention", heard)
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", heard)
     ids, cache = some_ids(), decoder.new_cache()
     decoder(ids)
     assert asked and all(mask is None and causal for mask, causal in asked)

@@ -82,20 +82,22 @@ def test_shares_are_all_rows_once_and_weigh_as_their_labels():
     inputs = torch.arange(10).reshape(5, 2)
     labels = inputs.clone()
     labels[0, 0] = IGNORED
-    shares = [two(rank).share((inputs, labels)) for rank in (0, 1)]
+    shares = [two(rank).rows_of_rank((inputs, labels)) for rank in (0, 1)]
     assert [rows[0][:, 0].tolist() for rows, _ in shares] == [[0, 4, 8], [2, 6]]
     assert [weight for _, weight in shares] == pytest.approx([10 / 9, 8 / 9])
     with pytest.raises(
         ValueError, match=r"a label for each process, labels per rank: \[2, 0\]"
     ):
-        two(0).share((inputs[:1], inputs[:1]))
+        two(0).rows_of_rank((inputs[:1], inputs[:1]))
 
 
-def test_alone_nothing_is_spread(monkeypatch):
+def test_alone_all_is_plain(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "8")  # of some other tool
     alone = Processes(torch.device("cpu"))
     batch, model = (torch.ones(2, 3),), torch.nn.Linear(2, 3)
     assert (alone.count, alone.rank, alone.sharded) == (1, 0, False)
-    assert alone.share(batch) == (batch, 1.0) and alone.spread(model) is model
-    assert alone.mean(torch.tensor(2.0)) == processes.whole(torch.tensor(2.0)) == 2.0
+    assert alone.rows_of_rank(batch) == (batch, 1.0) and alone.parallel(model) is model
+    assert (
+        alone.mean(torch.tensor(2.0)) == processes.to_number(torch.tensor(2.0)) == 2.0
+    )
     alone.wait()
