@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils.shapes import (
+    SequenceTooLongError,
     check_callable,
     check_floating,
     check_greater,
@@ -78,6 +79,11 @@ def _check_choice(
     temperature: float, top_k: int | None, top_p: float | None, vocab_size: int | None
 ) -> None:
     check_greater(0, temperature=temperature)
+    if temperature < torch.finfo(torch.float32).tiny:  # it would divide by 0
+        raise ValueError(
+            f"temperature must be a number that float32 can hold, got {temperature}; "
+            "`greedy` takes the most likely token"
+        )
     if top_k is not None:
         check_positive(top_k=top_k)
         if vocab_size is not None and top_k > vocab_size:
@@ -97,7 +103,8 @@ def greedy(
     """Append the most likely token, again and again.
 
     Returns prompt and new tokens. A row ends with its first new stop_id and is filled
-    up with pad_id while others go on, so several rows with a stop_id need a pad_id.
+    up with pad_id while others go on, so several rows with a stop_id need a pad_id. All
+    end where the model has no position left.
 
     Raises TypeError or ValueError for a prompt that is not int64 "b t", a stop_id or
     pad_id outside the vocabulary, or unusable scores.
@@ -146,17 +153,11 @@ def length_rule(length: int, length_penalty: float) -> float:
     """What the log-probability of `length` tokens is divided by.
 
     Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty. Raises TypeError
-    or ValueError unless length is an integer >= 1 and length_penalty finite and >= 0.
+    or ValueError unless length is an integer >= 1 and length_penalty in [0, 100].
     """
     check_positive(length=length)
-    _check_penalty(length_penalty)
+    check_range(0, 100, length_penalty=length_penalty)
     return ((5 + length) / 6) ** length_penalty
-
-
-def _check_penalty(length_penalty: float) -> None:
-    check_range(0, math.inf, length_penalty=length_penalty)
-    if length_penalty == math.inf:
-        raise ValueError("length_penalty must be finite, got inf")
 
 
 @torch.no_grad()
@@ -177,43 +178,50 @@ def beam_search(
     there are texts is exhaustive. `step` is called with b * beams rows, those of one
     prompt next to each other. Sums are kept in the precision of the scores, at least
     float32. Returns what `greedy` returns; raises as `greedy`, and for beams that are
-    not an integer >= 1 or a length_penalty that is not finite and >= 0.
+    not an integer >= 1 or a length_penalty outside [0, 100].
     """
     check_positive(beams=beams)
-    _check_penalty(length_penalty)
+    length_rule(1, length_penalty)
     check_integer(0, stop_id=stop_id)
     _check_request(step, prompt, max_new_tokens, stop_id, pad_id)
-    rows = len(prompt)
-    ids = repeat(prompt, "b t -> (b w) t", w=beams)
+    ids = repeat(prompt, "b t -> b w t", w=beams)
     live = None  # log-probabilities "b w" of the beams that go on
     texts = list(prompt)  # the best finished so far, and their values
-    for length in range(1, max_new_tokens + 1):
-        scores = _scores(step, ids, stop_id, pad_id)
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-        chances = F.log_softmax(scores, dim=-1).to(prompt.device)
-        chances = rearrange(chances, "(b w) v -> b w v", b=rows)
-        if live is None:
-            live = chances.new_full((rows, beams), -math.inf)
-            live[:, 0] = 0.0  # all beams of a prompt are still the same: count one
-            values = chances.new_full((rows,), -math.inf)
-        total = rearrange(live[:, :, None] + chances, "b w v -> b (w v)")
-        live, picks = total.topk(beams, dim=1)
-        parents, tokens = picks // chances.shape[2], picks % chances.shape[2]
-        ids = rearrange(ids, "(b w) t -> b w t", b=rows)
-        ids = ids.take_along_dim(parents[:, :, None], dim=1)
-        ids = torch.cat([ids, tokens[:, :, None]], dim=2)
-        ended = tokens == stop_id
-        final = ended if length < max_new_tokens else torch.ones_like(ended)
-        value = live / length_rule(length, length_penalty)
-        best, beam = value.masked_fill(~final, -math.inf).max(dim=1)
+
+    def finish(total: Tensor, length: int) -> None:
+        """Of these beams "b w" keep those that beat the best text of their prompt."""
+        best, beam = (total / length_rule(length, length_penalty)).max(dim=1)
         for row in (best > values).nonzero()[:, 0].tolist():
             texts[row] = ids[row, beam[row]]
             values[row] = best[row]
+
+    for length in range(1, max_new_tokens + 1):
+        try:
+            scores = _scores(step, rearrange(ids, "b w t -> (b w) t"), stop_id, pad_id)
+        except SequenceTooLongError:
+            if live is None:
+                raise
+            finish(live, length - 1)  # what is written stays
+            break
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        chances = F.log_softmax(scores, dim=-1).to(prompt.device)
+        chances = rearrange(chances, "(b w) v -> b w v", w=beams)
+        if live is None:
+            live = chances.new_full((len(prompt), beams), -math.inf)
+            live[:, 0] = 0.0  # all beams of a prompt are still the same: count one
+            values = chances.new_full((len(prompt),), -math.inf)
+        total = rearrange(live[:, :, None] + chances, "b w v -> b (w v)")
+        live, picks = total.topk(beams, dim=1)
+        parents, tokens = picks // chances.shape[2], picks % chances.shape[2]
+        ids = ids.take_along_dim(parents[:, :, None], dim=1)
+        ids = torch.cat([ids, tokens[:, :, None]], dim=2)
+        ended = tokens == stop_id
+        last = length == max_new_tokens
+        finish(live if last else live.masked_fill(~ended, -math.inf), length)
         live = live.masked_fill(ended, -math.inf)
         reachable = live.amax(1) / length_rule(max_new_tokens, length_penalty)
         if (values >= reachable).all():
             break
-        ids = rearrange(ids, "b w t -> (b w) t")
     return pad_sequence(texts, batch_first=True, padding_value=pad_id or 0)
 
 
@@ -358,7 +366,13 @@ def _extend(
     ids = prompt
     going = torch.ones(len(prompt), dtype=torch.bool, device=prompt.device)
     for _ in range(max_new_tokens):
-        new = choose(_scores(step, ids, stop_id, pad_id)).to(ids.device)
+        try:
+            scores = _scores(step, ids, stop_id, pad_id)
+        except SequenceTooLongError:
+            if ids is prompt:
+                raise
+            break  # what is written stays
+        new = choose(scores).to(ids.device)
         if pad_id is not None:
             new = new.masked_fill(~going, pad_id)
         ids = torch.cat([ids, new[:, None]], dim=1)
@@ -409,6 +423,11 @@ def _check_request(
     for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
         if id is not None:
             check_integer(0, **{name: id})
+    if pad_id is not None and values_are_at_hand(prompt) and (prompt == pad_id).any():
+        raise ValueError(
+            f"prompt must not hold padding (pad_id={pad_id}), which the model would "
+            "read: prompts of one call have equally many tokens"
+        )
     if stop_id is not None and pad_id is None and len(prompt) > 1:
         raise ValueError(
             f"pad_id is needed for a prompt of {len(prompt)} rows with a stop_id"

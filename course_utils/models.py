@@ -19,7 +19,7 @@ from course_utils.shapes import (
     check_bounds,
     check_ids,
     check_index,
-    check_mask,
+    check_mask_of,
     check_positive,
     check_same,
     check_tensor,
@@ -94,8 +94,7 @@ class Encoder(nn.Module):
         """
         check_ids(ids, self.vocab_size)
         if mask is not None:
-            batch, length = ids.shape
-            check_mask(mask, (batch, self.config.num_heads, length, length))
+            check_mask_of(ids, mask, self.config.num_heads, ids.shape[1])
         if self.pad_id is not None:
             mask = combine_masks(padding_mask(ids, self.pad_id), mask)
         x = self.embedding(ids)
@@ -271,9 +270,8 @@ class LanguageModel(nn.Module):
             layers = cache.layers
             check_same("cache and model: layers", len(layers), len(self.blocks))
             start = cache.length
-        batch, length = ids.shape
         if mask is not None:
-            check_mask(mask, (batch, num_heads, length, start + length))
+            check_mask_of(ids, mask, num_heads, start + ids.shape[1])
         return start, layers
 
 

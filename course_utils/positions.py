@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.shapes import check_divisible, check_room
+from course_utils.shapes import check_divisible, check_length
 
 Device = torch.device | str | None
 
@@ -56,7 +56,7 @@ class TablePositions(nn.Module):
 
         Raises ValueError past max_length.
         """
-        check_room(len(self.table), start, x.shape[1])
+        check_length(len(self.table), start, x.shape[1])
         return x + self.table[start : start + x.shape[1]]
 
 
@@ -99,7 +99,7 @@ class NoPositions(nn.Module):
         self, x: Float[Tensor, "b t m"], start: int = 0
     ) -> Float[Tensor, "b t m"]:
         """Return x unchanged. Raises ValueError past max_length."""
-        check_room(self.max_length, start, x.shape[1])
+        check_length(self.max_length, start, x.shape[1])
         return x
 
 
@@ -157,7 +157,7 @@ class RotaryPositions(nn.Module):
         self, start: int, length: int
     ) -> tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]]:
         """Cosines and sines of these positions. Raises ValueError past max_length."""
-        check_room(self.cos.shape[0], start, length)
+        check_length(self.cos.shape[0], start, length)
         return self.cos[start : start + length], self.sin[start : start + length]
 
 

@@ -236,12 +236,30 @@ def check_mask(mask: object, shape: tuple[int, ...], name: str = "mask") -> None
         raise ValueError(f"{name} must have shape {wanted}, got {tuple(mask.shape)}")
 
 
-def check_room(max_length: int, start: int, length: int) -> None:
+def check_mask_of(ids: Tensor, mask: object, heads: int, keys: int) -> None:
+    """Raise unless a model that is given ids "b t" can use the mask, as `check_mask`.
+
+    A mask "b k" that only hides one id (padding) would be read as "q k".
+    """
+    check_mask(mask, (len(ids), heads, ids.shape[1], keys))
+    if mask.shape == ids.shape and values_are_at_hand(ids) and not mask.all():
+        if torch.equal(mask, ids != ids[~mask][0]):
+            raise ValueError(
+                "mask must say who looks at whom, (query, key), but it is a mask of "
+                "padding, (batch, key): give it as mask[:, None, None, :]"
+            )
+
+
+class SequenceTooLongError(ValueError):
+    """More positions than a model's max_length."""
+
+
+def check_length(max_length: int, start: int, length: int) -> None:
     """Raise unless `length` positions from `start` on are below max_length."""
     if start < 0:
         raise ValueError(f"start must be >= 0, got {start}")
     if start + length > max_length:
-        raise ValueError(
+        raise SequenceTooLongError(
             f"sequence too long: it ends at position {start + length - 1}, but "
             f"max_length={max_length}"
         )

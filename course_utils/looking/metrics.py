@@ -31,10 +31,15 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
 
     nats_per_token: the mean loss over `num_tokens` labels (end tokens included).
     num_bytes: length of the same text in UTF-8, `len(text.encode())`.
-    Raises TypeError or ValueError for a loss that is not a finite number >= 0, or
-    counts below 1.
+    Raises TypeError or ValueError for a loss that is not a finite number >= 0, counts
+    below 1, or more than two tokens a byte: then the two are exchanged.
     """
     check_positive(num_tokens=num_tokens, num_bytes=num_bytes)
+    if num_tokens > 2 * num_bytes:
+        raise ValueError(
+            f"num_tokens={num_tokens} must be the smaller of the two, but "
+            f"num_bytes={num_bytes}: are they exchanged?"
+        )
     check_number(nats_per_token=nats_per_token)
     if not 0 <= nats_per_token < math.inf:
         raise ValueError(

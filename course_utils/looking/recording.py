@@ -4,31 +4,15 @@ Knows modules and their names. Knows nothing of what they compute.
 """
 
 import difflib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 
 from torch import Tensor, nn
 
 from course_utils.looking.heads import Heads, find_all_heads
 
 
-class Recording(dict):
-    """Name of a module -> what it returned, in the order of the forward pass.
-
-    A module that ran several times keeps its last output.
-    """
-
-    def weights(self) -> dict[str, Tensor]:
-        """Attention weights "b h q k", by the name of their attention layer.
-
-        The name is empty when the recorded model is itself the attention layer.
-        """
-        ending = "attend.weights"
-        return {
-            name.removesuffix(ending).removesuffix("."): value
-            for name, value in self.items()
-            if name == ending or name.endswith(f".{ending}")
-        }
+class Named(dict):
+    """A dictionary of what modules returned, that knows similar names."""
 
     def __missing__(self, name: str):
         """Raises KeyError with similar names; without one if nothing was recorded."""
@@ -39,8 +23,49 @@ class Recording(dict):
         raise KeyError(f"no module {name!r} ran while recording; {advice}")
 
 
-@contextmanager
-def record(model: nn.Module) -> Iterator[Recording]:
+class Recording(Named):
+    """Name of a module -> what it returned, in the order of the forward pass.
+
+    A module that ran several times keeps its last output.
+    """
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self._model = model
+        self._undo = ExitStack()
+
+    def __enter__(self) -> "Recording":
+        with ExitStack() as undo:
+            for name, module in self._model.named_modules():
+                if getattr(module, "explicit", None) is False:
+                    module.explicit = True
+                    undo.callback(setattr, module, "explicit", False)
+                hook = module.register_forward_hook(_keep(self, name))
+                undo.callback(hook.remove)
+            for name, heads in find_all_heads(self._model).items():
+                keep = _keep_context(self, name, heads)
+                hook = heads.projection.register_forward_pre_hook(keep)
+                undo.callback(hook.remove)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._undo.close()
+
+    def weights(self) -> Named:
+        """Attention weights "b h q k", by the name of their attention layer.
+
+        The name is empty when the recorded model is itself the attention layer.
+        """
+        ending = "attend.weights"
+        return Named(
+            (name.removesuffix(ending).removesuffix("."), value)
+            for name, value in self.items()
+            if name == ending or name.endswith(f".{ending}")
+        )
+
+
+def record(model: nn.Module) -> Recording:
     """Record what every module of `model` returns inside the `with` block.
 
     Attention layers compute step by step meanwhile, so that scores and weights appear
@@ -53,24 +78,7 @@ def record(model: nn.Module) -> Iterator[Recording]:
             logits = model(ids)
         seen.weights()["blocks.0.attention"]          # "b h q k"
     """
-    seen = Recording()
-    handles = []
-    switched = []
-    try:
-        for name, module in model.named_modules():
-            if getattr(module, "explicit", None) is False:
-                module.explicit = True
-                switched.append(module)
-            handles.append(module.register_forward_hook(_keep(seen, name)))
-        for name, heads in find_all_heads(model).items():
-            keep = _keep_context(seen, name, heads)
-            handles.append(heads.projection.register_forward_pre_hook(keep))
-        yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
-        for module in switched:
-            module.explicit = False
+    return Recording(model)
 
 
 def _keep(seen: Recording, name: str):

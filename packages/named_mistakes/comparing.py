@@ -99,9 +99,11 @@ def not_plain(mine: Any) -> str | None:
 
 
 def comparable(value: Any) -> bool:
-    """Whether it consists of tensors with data, numbers, texts and containers."""
+    """Whether it consists of plain tensors, numbers, texts and containers."""
     if isinstance(value, Tensor):
-        return not value.is_meta
+        special = value.is_meta or value.is_nested or value.is_quantized
+        known = type(value) in (Tensor, torch.nn.Parameter)
+        return known and value.layout == torch.strided and not special
     if isinstance(value, Mapping):
         return all(map(comparable, value.values()))
     if isinstance(value, tuple | list | set | frozenset):

@@ -60,8 +60,7 @@ def _kept(value):
     A copied tensor has the layout of the old one, and no graph.
     """
     if isinstance(value, Tensor):
-        copied = value.detach().clone(memory_format=torch.preserve_format)
-        return copied.requires_grad_(value.requires_grad)
+        return value.detach().clone().requires_grad_(value.requires_grad)
     if type(value) in (tuple, list):
         return type(value)(map(_kept, value))
     if type(value) is dict:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from torch.masked import masked_tensor
 
 from named_mistakes import Exercise, Mistake, examine
 from named_mistakes.report import Report
@@ -183,6 +184,9 @@ def test_a_change_inside_a_list_is_found():
         (lambda weights: weights.tolist(), "a list of 3"),
         (lambda weights: weights.bool(), "Its dtype is torch.bool"),
         (lambda weights: weights.to("meta"), "on the device meta"),
+        (lambda weights: weights.to_sparse(), "a tensor, not comparable"),
+        (lambda weights: torch.nested.nested_tensor([weights]), "not comparable"),
+        (lambda weights: masked_tensor(weights, weights > 0), "not comparable"),
         (lambda weights: "text", "a str"),
     ],
 )

@@ -376,12 +376,35 @@ def test_the_cache_computes_every_position_once(model):
 
 
 @every_model
-def test_text_longer_than_the_positions_surfaces_the_model_s_own_error(model):
-    for step in (plain_step(model), CachedStep(model)):
-        assert greedy(step, prompts(1, 38), 3).shape == (1, 41)
-    for step in (plain_step(model), CachedStep(model)):
+def test_a_text_ends_where_the_model_has_no_position_left(model):
+    """Bug 5: all was computed, then lost."""
+    for make_step in (plain_step, CachedStep):
+        expected = greedy(make_step(model), prompts(1, 38), 3)
+        assert expected.shape == (1, 41)
+        assert torch.equal(greedy(make_step(model), prompts(1, 38), 9), expected)
         with pytest.raises(ValueError, match="max_length=40"):
-            greedy(step, prompts(1, 38), 4)
+            greedy(make_step(model), prompts(1, 41), 1)
+    options = {"beams": 2, "stop_id": 1, "pad_id": 0}
+    expected = beam_search(plain_step(model), prompts(2, 38), 3, **options)
+    longer = beam_search(plain_step(model), prompts(2, 38), 9, **options)
+    assert torch.equal(longer, expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: next_token_probabilities(torch.tensor([[1.0, 2.0]]), temperature=1e-46),
+        lambda: sample(
+            lambda ids: torch.ones(1, 2), prompts(1, 2), 2, temperature=1e-60
+        ),
+        lambda: length_rule(10, 1e6),
+        lambda: length_rule(10, math.inf),
+    ],
+)
+def test_a_setting_that_no_number_can_hold_is_refused(call):
+    """Bug 6: not a number, or an OverflowError."""
+    with pytest.raises(ValueError, match=r"(temperature|length_penalty) must"):
+        call()
 
 
 def test_cached_step_refuses_what_it_cannot_continue():

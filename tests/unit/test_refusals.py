@@ -27,7 +27,8 @@ from course_utils.data import batches as ba, hub
 from known_worlds import phrases, stories
 from course_utils.decoding import *
 from named_mistakes import session
-from course_utils.looking import metrics as me, plots as pl
+from course_utils.looking import plots as pl
+from course_utils.looking.metrics import bits_per_byte as bits
 from course_utils.looking.intervening import intervene, zero_ablation
 from course_utils.looking.recording import record
 from course_utils.looking.views import show_attention
@@ -46,6 +47,7 @@ torch.manual_seed(0)
 x, ids = torch.randn(2, 3, 8), torch.tensor([[1, 2, 3], [4, 5, 6]])
 q, scores = torch.randn(2, 2, 3, 4), torch.randn(2, 9)
 true = torch.ones(3, 3, dtype=torch.bool)
+square = torch.tensor([[1, 2, 3], [4, 3, 3], [5, 6, 7]])  # padded with 3
 wide, flat = torch.ones(4, 4, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool)
 size = dict(d_model=8, num_heads=2, num_layers=1, d_ff=16, max_length=5)
 stack = StackConfig(**size)

@@ -1,5 +1,6 @@
 """Views: what they say is what was computed, and a token is never markup."""
 
+import copy
 import json
 import re
 
@@ -487,7 +488,9 @@ def test_neurons_refuse_what_they_cannot_show(shown):
 
 def model_part(seen, start):
     """A recording of the layers whose names start so, with equally long texts."""
-    part = type(seen)({name: v for name, v in seen.items() if name.startswith(start)})
+    part = copy.copy(seen)
+    for name in [name for name in part if not name.startswith(start)]:
+        del part[name]
     for name in part:
         if name.endswith("weights") and part[name].shape[-1] != TARGET:
             part[name] = part[name][..., :TARGET]
