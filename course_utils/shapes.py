@@ -242,12 +242,12 @@ def check_mask_of(ids: Tensor, mask: object, heads: int, keys: int) -> None:
     A mask "b k" that only hides one id (padding) would be read as "q k".
     """
     check_mask(mask, (len(ids), heads, ids.shape[1], keys))
-    if mask.shape == ids.shape and values_are_at_hand(ids) and not mask.all():
-        if torch.equal(mask, ids != ids[~mask][0]):
-            raise ValueError(
-                "mask must say who looks at whom, (query, key), but it is a mask of "
-                "padding, (batch, key): give it as mask[:, None, None, :]"
-            )
+    hides = mask.shape == ids.shape and values_are_at_hand(ids) and not mask.all()
+    if hides and torch.equal(mask, ids != ids[~mask][0]):
+        raise ValueError(
+            "mask must say who looks at whom, (query, key), but it is a mask of "
+            "padding, (batch, key): give it as mask[:, None, None, :]"
+        )
 
 
 class SequenceTooLongError(ValueError):
