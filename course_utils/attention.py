@@ -251,17 +251,17 @@ class MultiHeadAttention(nn.Module):
         of x, which is extended; with a memory, those of the memory, which is read only
         the first time.
         """
-        queries = split_heads(self.to_queries(x), self.num_heads)
+        queries = split_heads(self.to_queries(x), self.num_heads)  # "b h q d"
         if memory is not None and cache is not None and cache.length:
             keys, values = cache.keys, cache.values
         else:
             origin = x if memory is None else memory
-            keys = split_heads(self.to_keys(origin), self.num_heads)
+            keys = split_heads(self.to_keys(origin), self.num_heads)  # "b h k d"
             values = split_heads(self.to_values(origin), self.num_heads)
             if cache is not None:
-                keys, values = cache.append(keys, values)
+                keys, values = cache.append(keys, values)  # all so far
         context = self.attend(queries, keys, values, mask, causal=causal, bias=bias)
-        return self.to_output(rearrange(context, "b h q d -> b q (h d)"))
+        return self.to_output(rearrange(context, "b h q d -> b q (h d)"))  # "b q m"
 
 
 class GroupedQueryAttention(nn.Module):
@@ -299,14 +299,15 @@ class GroupedQueryAttention(nn.Module):
 
         mask, causal, cache and errors as in `MultiHeadAttention`.
         """
-        queries = rotate(split_heads(self.to_queries(x), self.num_heads), *rotary)
-        keys = rotate(split_heads(self.to_keys(x), self.num_kv_heads), *rotary)
+        queries = split_heads(self.to_queries(x), self.num_heads)  # "b h q d"
+        keys = split_heads(self.to_keys(x), self.num_kv_heads)  # "b g q d"
         values = split_heads(self.to_values(x), self.num_kv_heads)
+        queries, keys = rotate(queries, *rotary), rotate(keys, *rotary)
         if cache is not None:
-            keys, values = cache.append(keys, values)
-        if self.num_kv_heads < self.num_heads:
-            share = self.num_heads // self.num_kv_heads
-            keys = repeat(keys, "b g k d -> b (g share) k d", share=share)
-            values = repeat(values, "b g k d -> b (g share) k d", share=share)
+            keys, values = cache.append(keys, values)  # all so far, "b g k d"
+        if self.num_kv_heads < self.num_heads:  # each for several queries, "b h k d"
+            times = self.num_heads // self.num_kv_heads
+            keys = repeat(keys, "b g k d -> b (g times) k d", times=times)
+            values = repeat(values, "b g k d -> b (g times) k d", times=times)
         context = self.attend(queries, keys, values, mask, causal=causal)
-        return self.to_output(rearrange(context, "b h q d -> b q (h d)"))
+        return self.to_output(rearrange(context, "b h q d -> b q (h d)"))  # "b q m"

@@ -17,17 +17,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from course_utils.shapes import (
     SequenceTooLongError,
-    check_callable,
-    check_floating,
     check_greater,
     check_ids,
     check_index,
     check_integer,
     check_positive,
     check_range,
-    check_tensor,
-    check_type,
-    describe,
     values_are_at_hand,
 )
 
@@ -46,21 +41,11 @@ def next_token_probabilities(
     2018, section 5.4), then top_p the fewest whose probability reaches top_p, the token
     that crosses the line included (Holtzman et al. 2020, section 3.1).
 
-    Raises TypeError or ValueError for scores that are not floating point "b v" or have
-    a row without a finite highest score, a temperature that is not > 0 (or so small
-    that a scaled score is infinite), a top_k outside [1, v], a top_p outside (0, 1].
+    Raises TypeError or ValueError for a row without a finite highest score, a
+    temperature that float32 cannot hold, top_k outside [1, v], top_p outside (0, 1].
     """
-    check_tensor("scores", scores, ("batch", "vocab_size"))
-    check_floating(scores=scores)
-    _check_choice(temperature, top_k, top_p, scores.shape[1])
     _check_finite(scores, "scores")
-    return _probabilities(scores, temperature, top_k, top_p)
-
-
-def _probabilities(
-    scores: Tensor, temperature: float, top_k: int | None, top_p: float | None
-) -> Tensor:
-    """`next_token_probabilities` without its checks."""
+    _check_settings(temperature, top_k, top_p, scores.shape[1])
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     scores = (scores - scores.amax(-1, keepdim=True)) / temperature
     probabilities = F.softmax(scores, dim=-1)
@@ -71,12 +56,12 @@ def _probabilities(
         ranked = ranked / ranked.sum(-1, keepdim=True)
         before = ranked.cumsum(-1) - ranked
         ranked = ranked.masked_fill(before >= top_p, 0)
-    kept = torch.zeros_like(probabilities).scatter(-1, tokens, ranked)
-    return kept / kept.sum(-1, keepdim=True)
+    chosen = torch.zeros_like(probabilities).scatter(-1, tokens, ranked)
+    return chosen / chosen.sum(-1, keepdim=True)
 
 
-def _check_choice(
-    temperature: float, top_k: int | None, top_p: float | None, vocab_size: int | None
+def _check_settings(
+    temperature: float, top_k: int | None, top_p: float | None, vocab_size: int
 ) -> None:
     check_greater(0, temperature=temperature)
     if temperature < torch.finfo(torch.float32).tiny:  # it would divide by 0
@@ -86,7 +71,7 @@ def _check_choice(
         )
     if top_k is not None:
         check_positive(top_k=top_k)
-        if vocab_size is not None and top_k > vocab_size:
+        if top_k > vocab_size:
             raise ValueError(f"top_k={top_k} exceeds the vocabulary of {vocab_size}")
     if top_p is not None:
         check_greater(0, top_p=top_p)
@@ -106,14 +91,14 @@ def greedy(
     up with pad_id while others go on, so several rows with a stop_id need a pad_id. All
     end where the model has no position left.
 
-    Raises TypeError or ValueError for a prompt that is not int64 "b t", a stop_id or
-    pad_id outside the vocabulary, or unusable scores.
+    Raises TypeError or ValueError for a prompt that is not int64 "b t" or holds
+    padding, a stop_id or pad_id outside the vocabulary, or unusable scores.
     """
 
-    def best(scores: Tensor) -> Tensor:
+    def choose(scores: Tensor) -> Tensor:
         return scores.argmax(-1)
 
-    return _extend(step, prompt, max_new_tokens, best, stop_id, pad_id)
+    return _extend(step, prompt, max_new_tokens, choose, stop_id, pad_id)
 
 
 def sample(
@@ -134,19 +119,14 @@ def sample(
     The same generator state gives the same text. Tokens are drawn on the device of the
     generator, so a CPU generator serves a model on any device.
     """
-    _check_choice(temperature, top_k, top_p, None)
-    if generator is not None:
-        check_type(torch.Generator, generator=generator)
 
-    def draw(scores: Tensor) -> Tensor:
-        if top_k is not None:
-            _check_choice(temperature, top_k, top_p, scores.shape[1])
-        chances = _probabilities(scores, temperature, top_k, top_p)
+    def choose(scores: Tensor) -> Tensor:
+        chances = next_token_probabilities(scores, temperature, top_k, top_p)
         if generator is not None:
             chances = chances.to(generator.device)
         return torch.multinomial(chances, 1, generator=generator)[:, 0]
 
-    return _extend(step, prompt, max_new_tokens, draw, stop_id, pad_id)
+    return _extend(step, prompt, max_new_tokens, choose, stop_id, pad_id)
 
 
 def length_rule(length: int, length_penalty: float) -> float:
@@ -230,15 +210,11 @@ class CachedStep:
 
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v". Serves
     one growing batch: raises ValueError when an earlier id or the number of rows
-    changes (a beam search does that), and for a model in training mode. On an
-    accelerator, where looking at ids would make the program wait, a changed id turns
-    the scores into NaN instead, which `greedy` and `sample` refuse.
+    changes (a beam search does that), and for a model in training mode.
     """
 
     def __init__(self, model: nn.Module):
         _check_eval(model)
-        if not hasattr(model, "new_cache"):
-            raise TypeError(f"model must offer new_cache(), got {describe(model)}")
         self.model = model
         self.cache = model.new_cache()
         self.seen: Tensor | None = None
@@ -246,34 +222,18 @@ class CachedStep:
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         """Scores of the token after each row; only new positions are computed."""
-        check_ids(ids, None)
         known = 0 if self.seen is None else self.seen.shape[1]
-        changed = self._changed(ids, known)
-        if ids.shape[1] == known:
-            raise ValueError(f"ids must hold a new position, all {known} are known")
-        scores = self._continue(ids[:, known:].to(_device(self.model)))
-        self.seen = ids.clone()  # the caller may write into its own
-        if changed is None:
-            return scores
-        return scores.masked_fill(changed.to(scores.device), math.nan)
-
-    def _continue(self, new: Tensor) -> Tensor:
-        """Scores "b v" of the token after new positions "b t"."""
-        return self.model(new, cache=self.cache)[:, -1]
-
-    def _changed(self, ids: Tensor, known: int) -> Tensor | None:
-        """Raise if known ids changed; on an accelerator tell so by a tensor."""
-        if not known:
-            return None
-        same_rows = len(ids) == len(self.seen) and ids.shape[1] >= known
-        if same_rows and not values_are_at_hand(ids):
-            return (ids[:, :known] != self.seen).any()
-        if not same_rows or not torch.equal(ids[:, :known], self.seen):
+        if known and not torch.equal(ids[:, :known], self.seen):
             raise ValueError(
                 "ids must continue those of the last call, but an earlier id or the "
                 "number of rows changed: make a new CachedStep for a new text"
             )
-        return None
+        if ids.shape[1] == known:
+            raise ValueError(f"ids must hold a new position, all {known} are known")
+        new = ids[:, known:].to(_device(self.model))
+        scores = self.model(new, cache=self.cache)[:, -1]
+        self.seen = ids.clone()  # the caller may write into its own
+        return scores
 
 
 class TranslationStep:
@@ -289,11 +249,6 @@ class TranslationStep:
     @torch.no_grad()
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
         _check_eval(model)
-        if not (hasattr(model, "encode") and hasattr(model, "decode")):
-            raise TypeError(
-                f"model must offer encode and decode, got {describe(model)}"
-            )
-        check_ids(source, None, "source")
         self.model = model
         self.source = source.to(_device(model))
         self.memory = model.encode(self.source)
@@ -304,7 +259,6 @@ class TranslationStep:
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         """Scores of the token after each row of the target."""
-        check_ids(ids, None)
         times, rest = divmod(len(ids), len(self.source))
         if rest or not times:
             rows = len(self.source)
@@ -346,8 +300,7 @@ def _device(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def _check_eval(model: object) -> None:
-    check_type(nn.Module, model=model)
+def _check_eval(model: nn.Module) -> None:
     if model.training:
         raise ValueError("model must be in eval mode to decode: call model.eval()")
 
@@ -386,14 +339,11 @@ def _extend(
 def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) -> Tensor:
     """Call step, and raise unless it gives every row a token that can be chosen."""
     scores = step(ids)
-    if not isinstance(scores, Tensor):
-        raise TypeError(f"step must return a tensor, got {describe(scores)}")
     if scores.ndim != 2 or len(scores) != len(ids):
         raise ValueError(
             f"step must return one row of scores per row of ids, ({len(ids)}, "
             f"vocab_size), got shape {tuple(scores.shape)}"
         )
-    check_floating(scores=scores)
     for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
         if id is not None:
             check_index(scores.shape[1], "vocab_size", **{name: id})
@@ -417,7 +367,6 @@ def _check_request(
     stop_id: int | None,
     pad_id: int | None,
 ) -> None:
-    check_callable(step=step)
     check_positive(max_new_tokens=max_new_tokens)
     check_ids(prompt, None, "prompt")
     for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):

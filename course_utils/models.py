@@ -187,34 +187,36 @@ class EncoderDecoder(nn.Module):
         Raises TypeError or ValueError for a target, memory, source and cache that do
         not fit together, ValueError past max_length.
         """
-        check_ids(target, self.config.target_vocab_size, "target")
-        check_ids(source, None, "source")  # `encode` has looked at the ids themselves
-        check_same("source and target: batch size", len(source), len(target))
-        check_tensor(
-            "memory",
-            memory,
-            ("batch", "source", "d_memory"),
-            batch=source.shape[0],
-            source=source.shape[1],
-            d_memory=self.config.encoder.d_model,
-        )
-        known = 0 if cache is None else self._known(cache, target)
-        length = target.shape[1]
-        causal = causal_mask(length - known, length, device=target.device)
+        start = self._start(target, memory, source, cache)
+        causal = causal_mask(target.shape[1] - start, target.shape[1], target.device)
         mask = combine_masks(causal, padding_mask(target, self.config.pad_id))
         memory_mask = padding_mask(source, self.config.pad_id)
-        x = self.embedding(target[:, known:], known)
-        for index, block in enumerate(self.blocks):
-            if cache is None:
-                x = block(x, memory, mask, memory_mask)
-                continue
-            own, cross = cache.layers[2 * index : 2 * index + 2]
-            x = block(x, memory, mask, memory_mask, cache=own, cross_cache=cross)
-        return self.head(self.norm(x))
+        x = self.embedding(target[:, start:], start)  # "b new m"
+        for block, caches in zip(self.blocks, self._caches(cache), strict=True):
+            x = block(x, memory, mask, memory_mask, **caches)
+        return self.head(self.norm(x))  # "b new v"
 
-    def _known(self, cache: object, target: Tensor) -> int:
-        """How many positions of the target the cache holds, once it fits."""
-        check_type(KeyValueCache, cache=cache)
+    def _caches(self, cache: KeyValueCache | None) -> list[dict[str, LayerCache]]:
+        """What each block is handed: the caches of its two attentions, if any."""
+        if cache is None:
+            return [{} for _ in self.blocks]
+        pairs = zip(cache.layers[::2], cache.layers[1::2], strict=True)
+        return [{"cache": own, "cross_cache": cross} for own, cross in pairs]
+
+    def _start(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source: Tensor,
+        cache: KeyValueCache | None,
+    ) -> int:
+        """The first position that is not in the cache, once all fit together."""
+        check_ids(target, self.config.target_vocab_size, "target")
+        check_same("source and target: batch size", len(source), len(target))
+        both = tuple(memory.shape[:2]), tuple(source.shape)
+        check_same("memory and source: batch and length", *both)
+        if cache is None:
+            return 0
         needed = 2 * len(self.blocks)
         check_same("cache and model: layers", len(cache.layers), needed)
         if cache.length and cache.length >= target.shape[1]:
@@ -228,9 +230,6 @@ class EncoderDecoder(nn.Module):
         self, source: Int64[Tensor, "b s"], target: Int64[Tensor, "b t"]
     ) -> Float[Tensor, "b t v"]:
         """Teacher forcing: logits for every target position at once."""
-        check_ids(source, None, "source")
-        check_ids(target, None, "target")
-        check_same("source and target: batch size", len(source), len(target))
         return self.decode(target, self.encode(source), source)
 
 
@@ -254,7 +253,7 @@ class LanguageModel(nn.Module):
         """An empty cache for this model."""
         return KeyValueCache(len(self.blocks))
 
-    def _opened(
+    def _start(
         self,
         ids: Tensor,
         mask: Tensor | None,
@@ -266,7 +265,6 @@ class LanguageModel(nn.Module):
         start = 0
         layers = [None] * len(self.blocks)
         if cache is not None:
-            check_type(KeyValueCache, cache=cache)
             layers = cache.layers
             check_same("cache and model: layers", len(layers), len(self.blocks))
             start = cache.length
@@ -315,11 +313,11 @@ class DecoderLM(LanguageModel):
         that does not fit, ValueError past max_length.
         """
         heads = self.config.stack.num_heads
-        start, layers = self._opened(ids, mask, cache, heads)
-        x = self.dropout(self.positions(self.tokens(ids), start))
+        start, layers = self._start(ids, mask, cache, heads)
+        x = self.dropout(self.positions(self.tokens(ids), start))  # "b t m"
         for block, layer in zip(self.blocks, layers, strict=True):
             x = block(x, mask, causal=causal, cache=layer)
-        return self.head(self.norm(x))
+        return self.head(self.norm(x))  # "b t v"
 
 
 class LlamaLM(LanguageModel):
@@ -353,9 +351,9 @@ class LlamaLM(LanguageModel):
         causal: bool = True,
     ) -> Float[Tensor, "b t v"]:
         """Logits of the token after each position; arguments as in `DecoderLM`."""
-        start, layers = self._opened(ids, mask, cache, self.config.num_heads)
-        x = self.dropout(self.tokens(ids))
+        start, layers = self._start(ids, mask, cache, self.config.num_heads)
+        x = self.dropout(self.tokens(ids))  # "b t m"
         rotary = self.rotary(start, ids.shape[1])
         for block, layer in zip(self.blocks, layers, strict=True):
             x = block(x, rotary, mask, causal=causal, cache=layer)
-        return self.head(self.norm(x))
+        return self.head(self.norm(x))  # "b t v"

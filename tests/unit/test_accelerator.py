@@ -217,7 +217,7 @@ PLANTED = {  # a fault that the package had or might get -> a case that must not
     "positions._angles = lambda t, w, b: torch.ones(t, w // 2).double().to('mps')": (
         "rotary_table"
     ),
-    "loop.placed = lambda batch, device, dtype: batch": "train",
+    "loop.to_device = lambda batch, device, dtype: batch": "train",
 }
 
 
