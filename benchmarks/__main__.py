@@ -92,9 +92,9 @@ def decoded(repeats: int) -> None:
         "500 translations, beam search of width 4": decoding.translation(),
     }
     for title, ways in parts.items():
-        found = decoding.compared(ways, repeats)
-        first = next(iter(found.values()))
-        rows = [(name, f"{s:.2f}", f"{first / s:.2f}") for name, s in found.items()]
+        seconds = decoding.compared(ways, repeats)
+        first = next(iter(seconds.values()))
+        rows = [(name, f"{s:.2f}", f"{first / s:.2f}") for name, s in seconds.items()]
         table(title, ("way", "seconds", "times as fast"), rows)
 
 
@@ -110,21 +110,21 @@ def training(folder: Path | None, threads: int, quick: bool) -> None:
     long = []
     for way in ways:
         if quick:
-            runs = [said(trained(way, RATES[way][1], 8, brief, **place))]
+            runs = [reported(trained(way, RATES[way][1], 8, brief, **place))]
         else:
             runs = explored(way, brief, place)
         best = min(runs, key=lambda run: run["choose"])
         settings += [row_of(run, run is best) for run in runs]
         for seconds in (1,) if quick else LONG[way]:
             chosen = best["rate"], best["batch_size"]
-            long.append(row_of(said(trained(way, *chosen, seconds, **place))))
+            long.append(row_of(reported(trained(way, *chosen, seconds, **place))))
     title = (
         f"Settings, {brief} seconds each, chosen on one half of the held-out stories"
     )
     table(title, HEADINGS, settings)
     table("The best of each, on the other half", HEADINGS, long)
     same = [
-        row_of(said(trained(way, 0.002, 16, brief, **place)))
+        row_of(reported(trained(way, 0.002, 16, brief, **place)))
         for way in WAYS
         if way in ways or way not in RATES
     ]
@@ -135,7 +135,7 @@ def explored(way: str, seconds: float, place: dict) -> list[dict]:
     """Runs of a grid, which grows while its best rate stands at an end."""
     rates = sorted(RATES[way])
     runs = [
-        said(trained(way, rate, size, seconds, **place))
+        reported(trained(way, rate, size, seconds, **place))
         for rate, size in itertools.product(rates, BATCH_SIZES)
     ]
     while True:
@@ -145,11 +145,11 @@ def explored(way: str, seconds: float, place: dict) -> list[dict]:
         rate = best / 2 if best == rates[0] else best * 2
         rates = sorted([*rates, rate])
         runs += [
-            said(trained(way, rate, size, seconds, **place)) for size in BATCH_SIZES
+            reported(trained(way, rate, size, seconds, **place)) for size in BATCH_SIZES
         ]
 
 
-def said(run: dict) -> dict:
+def reported(run: dict) -> dict:
     """The run; whoever waits sees its row."""
     print("  ".join(row_of(run)), file=sys.stderr, flush=True)
     return run

@@ -65,8 +65,8 @@ def translation() -> Ways:
         step.caches = caches
         start = torch.full((len(rows), 1), tokenizer.bos_id)
         options = {"stop_id": tokenizer.eos_id, "pad_id": tokenizer.pad_id}
-        found = beam_search(step, start, LONGEST, beams=4, **options)
-        return [tokenizer.decode(ids) for ids in found.tolist()]
+        generated = beam_search(step, start, LONGEST, beams=4, **options)
+        return [tokenizer.decode(ids) for ids in generated.tolist()]
 
     def one_by_one(caches: bool) -> list[str]:
         return [text for row in sentences for text in translated([row], caches)]
@@ -74,12 +74,12 @@ def translation() -> Ways:
     def together() -> list[str]:
         """In batches of 100 of about equal length, then in the old order."""
         order = sorted(range(SENTENCES), key=lambda index: len(sentences[index]))
-        found = {}
+        translations = {}
         for first in range(0, SENTENCES, 100):
             chosen = order[first : first + 100]
             texts = translated([sentences[index] for index in chosen], True)
-            found.update(zip(chosen, texts, strict=True))
-        return [found[index] for index in range(SENTENCES)]
+            translations.update(zip(chosen, texts, strict=True))
+        return [translations[index] for index in range(SENTENCES)]
 
     return {
         "one sentence at a time, no cache": lambda: one_by_one(False),

@@ -35,10 +35,10 @@ class Stories:
         rows = self.tokenizer.encode_batch(train)
         self.rows = [row for row in rows if fits(row)]
         encoded = self.tokenizer.encode_batch(held)
-        told = [pair for pair in zip(encoded, held, strict=True) if fits(pair[0])]
+        pairs = [pair for pair in zip(encoded, held, strict=True) if fits(pair[0])]
         self.halves = {
-            "choose": told[0::2][:HELD_OUT],
-            "report": told[1::2][:HELD_OUT],
+            "choose": pairs[0::2][:HELD_OUT],
+            "report": pairs[1::2][:HELD_OUT],
         }
 
     def batches(self, batch_size: int, multiple: int = 1) -> RowBatches:
@@ -65,14 +65,14 @@ class Stories:
 
         score: ids "b t" -> logits "b t v".
         """
-        told = sorted(self.halves[half], key=lambda one: len(one[0]))
+        pairs = sorted(self.halves[half], key=lambda one: len(one[0]))
         nats = 0.0
-        for first in range(0, len(told), TOGETHER):
-            rows = [ids for ids, _ in told[first : first + TOGETHER]]
+        for first in range(0, len(pairs), TOGETHER):
+            rows = [ids for ids, _ in pairs[first : first + TOGETHER]]
             inputs, labels = self._batches(rows, len(rows))(0)
             logits = score(inputs).float().flatten(0, 1)
             nats += F.cross_entropy(logits, labels.flatten(), reduction="sum").item()
-        return nats / math.log(2) / sum(len(text.encode()) for _, text in told)
+        return nats / math.log(2) / sum(len(text.encode()) for _, text in pairs)
 
 
 def fits(ids: list[int]) -> bool:

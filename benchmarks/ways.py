@@ -194,14 +194,14 @@ def plain_loop(
     optimizer = torch.optim.AdamW(groups, rate, betas=(0.9, 0.95), weight_decay=0.1)
     warmup = math.ceil(steps / 20)
 
-    def share(step: int) -> float:
+    def factor(step: int) -> float:
         """What part of the rate a step, counted from 0, has."""
         if step < warmup:
             return (step + 1) / warmup
         done = (step - warmup) / max(1, steps - warmup)
         return 0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2
 
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
     batches = stories.batches(batch_size, multiple)
     model.train()
     for step in range(steps):

@@ -14,11 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # Called so often while a world is counted through that checks would take minutes.
 UNCHECKED = ("stories.py", "story_grammar.py", "story_graph.py", "grading.py")
-ROOMS = ("course_utils", "packages/attention_views", "packages/known_worlds")
+FOLDERS = ("course_utils", "packages/attention_views", "packages/known_worlds")
 modules = [
-    ".".join(path.relative_to((ROOT / room).parent).with_suffix("").parts)
-    for room in ROOMS
-    for path in (ROOT / room).rglob("*.py")
+    ".".join(path.relative_to((ROOT / folder).parent).with_suffix("").parts)
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
     if path.name not in ("__init__.py", *UNCHECKED)
 ]
 banks = [path.stem for path in (ROOT / "notebooks" / "exercises").glob("nb*.py")]

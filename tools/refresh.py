@@ -23,7 +23,7 @@ from tools.working_copies import find_notebook
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 # alt: alt texts of the cell's figures; jupyter: whether its source is folded;
 # measured: the source whose times are stored; tags: how the tests treat it.
-KEPT_METADATA = ("alt", "jupyter", "measured", "tags")
+PRESERVED_METADATA = ("alt", "jupyter", "measured", "tags")
 CELL_TIMEOUT = int(600 * float(os.environ.get("NBVAL_PATIENCE", "1")))  # seconds
 
 
@@ -89,10 +89,10 @@ def normalise(notebook: dict, prefix: str) -> None:
     count = 0
     for index, cell in enumerate(notebook["cells"], start=1):
         cell["id"] = f"{prefix}-{index:03d}"
-        kept = {name: cell["metadata"].get(name) for name in KEPT_METADATA}
-        cell["metadata"] = {name: value for name, value in kept.items() if value}
-        if (kept["jupyter"] or {}).get("source_hidden"):  # folded, in the book too
-            cell["metadata"]["tags"] = sorted({*(kept["tags"] or ()), "hide-input"})
+        metadata = {name: cell["metadata"].get(name) for name in PRESERVED_METADATA}
+        cell["metadata"] = {name: value for name, value in metadata.items() if value}
+        if (metadata["jupyter"] or {}).get("source_hidden"):  # folded, in the book too
+            cell["metadata"]["tags"] = sorted({*(metadata["tags"] or ()), "hide-input"})
         if cell["cell_type"] == "code":
             count += 1
             cell["execution_count"] = count

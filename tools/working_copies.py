@@ -24,14 +24,14 @@ def find_notebook(number: str, folder: Path) -> Path:
     """
     notebooks = sorted(folder.glob("*.ipynb"))
     start = Path(number).stem
-    found = [path for path in notebooks if start and path.stem.startswith(start)]
-    if len(found) != 1:
+    matches = [path for path in notebooks if start and path.stem.startswith(start)]
+    if len(matches) != 1:
         numbers = ", ".join(path.stem[:2] for path in notebooks) or "none in the folder"
         raise ValueError(
-            f"NB={number!r} must name exactly one notebook, it names {len(found)}; "
+            f"NB={number!r} must name exactly one notebook, it names {len(matches)}; "
             f"there are {numbers}"
         )
-    return found[0]
+    return matches[0]
 
 
 def lay_copies(root: Path = ROOT) -> list[Path]:
@@ -45,7 +45,7 @@ def lay_copies(root: Path = ROOT) -> list[Path]:
     for original in sorted((root / "notebooks").glob("*.ipynb")):
         copy = work / original.name
         if not copy.exists():
-            _write_whole(copy, _without_outputs(original))
+            _write_atomically(copy, _without_outputs(original))
             new.append(copy)
     return new
 
@@ -61,13 +61,13 @@ def reset_copy(number: str, root: Path = ROOT) -> Path | None:
     original = find_notebook(number, root / "notebooks")
     copy = root / "work" / original.name
     copy.parent.mkdir(exist_ok=True)
-    kept = None
+    saved = None
     fresh = _without_outputs(original)
     if copy.exists() and copy.read_bytes() != fresh:
         names = (copy.with_suffix(f".old-{n}.ipynb") for n in itertools.count(1))
-        kept = copy.rename(next(path for path in names if not path.exists()))
-    _write_whole(copy, fresh)
-    return kept
+        saved = copy.rename(next(path for path in names if not path.exists()))
+    _write_atomically(copy, fresh)
+    return saved
 
 
 def _without_outputs(original: Path) -> bytes:
@@ -80,7 +80,7 @@ def _without_outputs(original: Path) -> bytes:
     return (json.dumps(notebook, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def _write_atomically(path: Path, content: bytes) -> None:
     """Write a file; an interrupted write leaves nothing under its name."""
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_bytes(content)
@@ -132,8 +132,8 @@ def main(arguments: list[str] | None = None) -> None:
         if given.task == "lab":
             raise SystemExit(open_lab())
         for number in given.notebooks or [""]:
-            kept = reset_copy(number)
-            print("The original is back;", f"your copy is {kept}" if kept else "done")
+            saved = reset_copy(number)
+            print("The original is back;", f"your copy is {saved}" if saved else "done")
     except ValueError as problem:
         raise SystemExit(str(problem)) from None
 

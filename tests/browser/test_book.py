@@ -50,10 +50,10 @@ def test_alt_texts_reach_the_book():
         {"cell_type": "code", "metadata": {}, "outputs": [{"metadata": {}}]},
         {"cell_type": "markdown", "metadata": {}, "source": ["![two\n", "lines](x)"]},
     ]
-    shown = json.loads(module.with_alt_texts(json.dumps({"cells": cells})))["cells"]
-    assert shown[0]["metadata"] == {"mystnb": {"image": {"alt": "a curve"}}}
-    assert shown[1]["metadata"] == {}
-    assert shown[2]["source"] == "![two lines](x)"
+    result = json.loads(module.with_alt_texts(json.dumps({"cells": cells})))["cells"]
+    assert result[0]["metadata"] == {"mystnb": {"image": {"alt": "a curve"}}}
+    assert result[1]["metadata"] == {}
+    assert result[2]["source"] == "![two lines](x)"
 
 
 class Page(HTMLParser):
@@ -78,8 +78,8 @@ class Page(HTMLParser):
 def pages():
     if not (BUILT / "index.html").is_file():
         pytest.skip("the book is not built: run `make book` first")
-    found = [p for p in BUILT.rglob("*.html") if "_static" not in p.parts]
-    return {path.resolve(): Page(path) for path in found}
+    paths = [p for p in BUILT.rglob("*.html") if "_static" not in p.parts]
+    return {path.resolve(): Page(path) for path in paths}
 
 
 def test_the_built_book_holds_every_chapter(pages):

@@ -60,7 +60,7 @@ def chromium():
 
 
 @pytest.fixture
-def shown():
+def displayed():
     with kept() as outputs:
         yield outputs
 
@@ -86,14 +86,14 @@ def keep_views(page, name):
 
 
 @pytest.fixture
-def explored(chromium, shown, tmp_path):
+def explored(chromium, displayed, tmp_path):
     """A page with three views: two different ones and a copy of the second."""
     weights = translation()
     show_attention(weights, SPANISH, ENGLISH, title="Random heads.", layer=1)
     for _ in range(2):
         alone = {"": weights["blocks.0.attention"]}
         show_attention(alone, SPANISH, title="A lone layer.")
-    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+    with watched(chromium, exported(displayed, tmp_path / "page.html")) as page:
         yield page, weights
 
 
@@ -114,8 +114,8 @@ def test_it_draws_and_reacts_to_the_mouse(explored):
     expected = cross[3].sort(descending=True).values.clamp(min=0.02)
     assert opacities == pytest.approx(expected.tolist(), abs=0.003)
     best = ENGLISH[cross[3].argmax()].strip()
-    said = first.get_by_role("status").inner_text().replace("\u2068", "")
-    assert said.startswith("“roja") and f"looks at “{best}" in said
+    text = first.get_by_role("status").inner_text().replace("\u2068", "")
+    assert text.startswith("“roja") and f"looks at “{best}" in text
     first.locator(".keys").get_by_role("button", name="house").hover()
     assert lines.count() == TARGET
     assert "is looked at by" in first.get_by_role("status").inner_text()
@@ -132,12 +132,12 @@ def test_a_cell_of_the_matrix_says_its_weight(explored):
         x = box["x"] + (k + 0.5) * box["width"] / SOURCE
         page.mouse.move(x, box["y"] + (q + 0.5) * box["height"] / TARGET)
         weight = float(weights["blocks.1.cross_attention"][0, 0, q, k])
-        said = first.get_by_role("status").inner_text()
-        said = said.replace("\u2068", "").replace("\u2069", "")
-        stated = said.split(": ")[1].replace("<0.01", "0")
+        text = first.get_by_role("status").inner_text()
+        text = text.replace("\u2068", "").replace("\u2069", "")
+        stated = text.split(": ")[1].replace("<0.01", "0")
         assert float(stated) == pytest.approx(weight, abs=0.0075)
         names = f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”"
-        assert said.startswith(names)
+        assert text.startswith(names)
 
 
 def test_layers_change_by_click_and_by_keyboard(explored):
@@ -182,7 +182,7 @@ def test_views_do_not_disturb_each_other(explored):
     after = [view(page, i).inner_html() for i in range(3)]
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
     page.evaluate(RUN_AGAIN)
-    assert view(page, 1).inner_html() == after[1], "its twin leaves it alone"
+    assert view(page, 1).inner_html() == after[1], "its copy leaves it alone"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -234,13 +234,13 @@ def test_views_of_every_kind_do_not_disturb_each_other(chromium, every, tmp_path
         assert together == alone, "one view's style reaches another"
 
 
-def shown_text(token):
+def displayed_text(token):
     """A token as a view writes it: what cannot be seen gets a sign."""
     text = token.replace("\n", "⏎").replace("\t", "⇥")
     return text if text.strip() else "␣" * len(text) or "∅"
 
 
-def test_hostile_tokens_are_text(chromium, shown, tmp_path):
+def test_hostile_tokens_are_text(chromium, displayed, tmp_path):
     count = len(HOSTILE)
     assert count >= 30
     weights = {"": torch.ones(count, count).tril().expand(1, 1, -1, -1) / count}
@@ -260,7 +260,7 @@ def test_hostile_tokens_are_text(chromium, shown, tmp_path):
     for view in (head_view, model_view):
         page = view([weights[""]], HOSTILE, html_action="return")
         show_bertviz(page, HOSTILE[1])
-    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+    with watched(chromium, exported(displayed, tmp_path / "page.html")) as page:
         for place in (".queries", ".keys"):
             assert same_texts(page.locator(f".explorer {place} bdi"), HOSTILE)
             assert same_texts(page.locator(f".comparison {place} bdi"), HOSTILE)
@@ -295,16 +295,16 @@ def same_texts(places, tokens):
         return text.replace("\ud83d", "?").replace("\ufffd", "?").strip("␣ ")
 
     texts = [plain(one) for one in places.all_text_contents()]
-    return texts == [plain(shown_text(one)) for one in tokens]
+    return texts == [plain(displayed_text(one)) for one in tokens]
 
 
 @pytest.fixture
-def compared(chromium, shown, tmp_path):
+def compared(chromium, displayed, tmp_path):
     """A page with a comparison of the layers 1, and the page's data."""
     before, after = translation(), translation(1)
     show_comparison(before, after, SPANISH, ENGLISH, title="It learned.", layer=1)
-    data = payload(shown[0][0]["text/html"])
-    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+    data = payload(displayed[0][0]["text/html"])
+    with watched(chromium, exported(displayed, tmp_path / "page.html")) as page:
         page.locator(".comparison .title").wait_for()
         yield page, data
 
@@ -320,13 +320,13 @@ def test_a_comparison_says_what_changed(compared):
     levels = changes(cross)[1, 0]
     grids = page.locator(".comparison .grid canvas")
     assert grids.count() == 3, "before, after and their difference"
-    said = page.get_by_role("status")
+    status = page.get_by_role("status")
     for grid in grids.all():
         box = grid.bounding_box()
         for q, k in ((0, 0), (4, 6), (2, 5)):
             x = box["x"] + (k + 0.5) * box["width"] / SOURCE
             page.mouse.move(x, box["y"] + (q + 0.5) * box["height"] / TARGET)
-            text = plain(said.inner_text())
+            text = plain(status.inner_text())
             assert text.startswith(f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”: ")
             change = text.split("change ")[1].replace("−", "-").replace("<0.01", "0")
             assert float(change) == pytest.approx(float(levels[q, k]) / 240, abs=0.0075)
@@ -335,7 +335,7 @@ def test_a_comparison_says_what_changed(compared):
     most = int(levels[3].abs().argmax())
     sign = "+" if levels[3, most] > 0 else "−"
     beginning = f"“roja” looks at “{ENGLISH[most].strip()}” {sign}"
-    assert plain(said.inner_text()).startswith(beginning)
+    assert plain(status.inner_text()).startswith(beginning)
     assert page.locator("line").count() == int((levels[3] != 0).sum())
 
 
@@ -398,11 +398,11 @@ def payload_codes(part):
     return (codes - 1).clamp(min=0)
 
 
-def test_bertviz_draws_and_reacts_offline(chromium, shown, tmp_path):
+def test_bertviz_draws_and_reacts_offline(chromium, displayed, tmp_path):
     weights = translation()
     for view in (head_view, model_view):
         show_bertviz(bertviz_page(view, weights), "Random heads.")
-    with watched(chromium, exported(shown, tmp_path / "page.html")) as page:
+    with watched(chromium, exported(displayed, tmp_path / "page.html")) as page:
         heads, model = page.locator("div[id^=bertviz]").all()
         assert heads.locator("line").count() > TARGET
         before = heads.inner_html()
@@ -427,27 +427,27 @@ def test_neurons_and_pieces_say_what_holds(chromium, every, tmp_path):
         weights = neurons.locator("tr td:last-child").all_text_contents()
         assert weights == ["1.00"] + (TARGET - 1) * ["0"]
         sampling, query = page.locator(".pieces").first, page.locator(".pieces").last
-        said = sampling.get_by_role("status")
-        assert said.inner_text().startswith("50 of 50 tokens stay")
+        status = sampling.get_by_role("status")
+        assert status.inner_text().startswith("50 of 50 tokens stay")
         sampling.locator("input").nth(1).press("Home")
-        assert said.inner_text().startswith("1 of 50")
+        assert status.inner_text().startswith("1 of 50")
         query.locator("svg").scroll_into_view_if_needed()
-        plane, said = query.locator("svg").bounding_box(), query.get_by_role("status")
-        before = said.inner_text()
+        plane, status = query.locator("svg").bounding_box(), query.get_by_role("status")
+        before = status.inner_text()
         page.mouse.move(plane["x"] + 150, plane["y"] + 150)
         page.mouse.down()
         page.mouse.move(plane["x"] + 290, plane["y"] + 150)
         page.mouse.up()
-        assert said.inner_text() != before and "cat" in said.inner_text()
+        assert status.inner_text() != before and "cat" in status.inner_text()
 
 
 @pytest.mark.long
-def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
+def test_a_large_view_opens_soon_and_stays_fluid(chromium, displayed, tmp_path):
     torch.manual_seed(0)
     weights = {f"blocks.{i}": random_weights(12, 128, 128) for i in range(12)}
     show_attention(weights, [f"token{i}" for i in range(128)], title="Large.")
     path = tmp_path / "page.html"
-    html = shown[0][0]["text/html"]
+    html = displayed[0][0]["text/html"]
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{html}", encoding="utf-8")
     began = time.perf_counter()
     with watched(chromium, path.as_uri()) as page:
@@ -463,14 +463,14 @@ def test_a_large_view_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
         keep_picture(page, "explorer-large")
 
 
-def test_a_large_comparison_opens_soon_and_stays_fluid(chromium, shown, tmp_path):
+def test_a_large_comparison_opens_soon_and_stays_fluid(chromium, displayed, tmp_path):
     torch.manual_seed(0)
     before = [random_weights(12, 128, 128) for _ in range(6)]
     after = [random_weights(12, 128, 128) for _ in range(6)]
     words = [f"token{i}" for i in range(128)]
     show_comparison(before, after, words, title="Large.")
     path = tmp_path / "page.html"
-    html = shown[0][0]["text/html"]
+    html = displayed[0][0]["text/html"]
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{html}", encoding="utf-8")
     began = time.perf_counter()
     with watched(chromium, path.as_uri()) as page:
@@ -499,8 +499,8 @@ def test_jupyterlab_shows_them(chromium, every, tmp_path):
             output.locator("img").nth(len(KINDS) - 3).wait_for()  # bertviz has none
             keep_picture(page, "jupyterlab-untrusted")
             assert output.locator("line, input, .course-view select").count() == 0
-            said = output.first.inner_text()
-            assert said.count("trust the notebook") == len(KINDS)
+            text = output.first.inner_text()
+            assert text.count("trust the notebook") == len(KINDS)
         jupyter("trust", "page.ipynb")
         with watched(chromium, address) as page:
             settled(page)
@@ -538,8 +538,8 @@ def test_jupyterlab_sends_the_alt_texts_and_folds_a_solution(chromium, tmp_path)
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         page.get_by_text("alt: Steeper.").wait_for()
-        said = page.locator(".jp-OutputArea").first.inner_text()
-        assert said.split("\n")[:2] == ["alt: Up to the right.", "alt: Steeper."]
+        text = page.locator(".jp-OutputArea").first.inner_text()
+        assert text.split("\n")[:2] == ["alt: Up to the right.", "alt: Steeper."]
         assert page.get_by_text("secret").count() == 0
         keep_picture(page, "jupyterlab-folded")
 

@@ -35,13 +35,13 @@ def test_files_folders_and_children_are_written_down(tmp_path):
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environ, check=True
     )
     lines = record.read_text().splitlines()
-    found = {os.path.relpath(line, project) for line in lines}
-    found = {name for name in found if not name.startswith("__pycache__")}
-    assert found == {"helper.py", "data.txt", "banks", "read by a child.txt"}
+    opened = {os.path.relpath(line, project) for line in lines}
+    opened = {name for name in opened if not name.startswith("__pycache__")}
+    assert opened == {"helper.py", "data.txt", "banks", "read by a child.txt"}
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch):
+def stored(tmp_path, monkeypatch):
     """A project of a few files, and the record of a notebook that opened some."""
     monkeypatch.setattr(changed, "ROOT", tmp_path)
     monkeypatch.setattr(changed, "ALWAYS", ("pins.txt",))
@@ -53,16 +53,16 @@ def kept(tmp_path, monkeypatch):
     opened = [str(cached), str(tmp_path / "banks"), str(tmp_path / "gone.txt")]
     opened += [str(tmp_path / ".venv" / "lib.py"), str(tmp_path / "runs" / "note")]
     paths = changed.needed(tmp_path / "own.ipynb", opened)
-    kept = changed.fingerprint(paths)
-    assert set(kept["files"]) == {
+    stored = changed.fingerprint(paths)
+    assert set(stored["files"]) == {
         "pins.txt",
         "own.ipynb",
         "read.py",
         "banks",
         "gone.txt",
     }
-    assert changed.is_unchanged(kept)
-    return kept
+    assert changed.is_unchanged(stored)
+    return stored
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def kept(tmp_path, monkeypatch):
         ("runs/note", False),
     ],
 )
-def test_a_change_is_noticed_where_it_matters(kept, tmp_path, name, notices):
+def test_a_change_is_noticed_where_it_matters(stored, tmp_path, name, notices):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("another content")
-    assert changed.is_unchanged(kept) != notices
+    assert changed.is_unchanged(stored) != notices
 
 
-def test_other_surroundings_are_noticed(kept, monkeypatch):
+def test_other_surroundings_are_noticed(stored, monkeypatch):
     monkeypatch.setenv("COURSE_DATA", "worlds")
     assert changed.surroundings().endswith("worlds")
     monkeypatch.setattr(changed, "data_fingerprint", lambda: "1234abcd")

@@ -39,7 +39,7 @@ def without_fences(text):
 @functools.cache
 def sections(text):
     """Anchor -> its titles, the outermost first, and its text, as MyST makes them."""
-    found = {}
+    by_anchor = {}
     above = []
     for line in text.splitlines():
         heading = HEADING.match(line)
@@ -47,14 +47,15 @@ def sections(text):
             level = len(heading[1])
             title = re.sub(r"\$[^$]*\$|[*`]", "", heading[2].strip())
             anchor = re.sub(r"[^\w\- ]", "", title.lower().replace(" ", "-"))
-            while anchor in found:
+            while anchor in by_anchor:
                 anchor += "-1"
             above = [one for one in above if one[0] < level] + [(level, anchor, title)]
-            found[anchor] = ([one[2] for one in above], [])
+            by_anchor[anchor] = ([one[2] for one in above], [])
         for _, anchor, _ in above:
-            found[anchor][1].append(line)
+            by_anchor[anchor][1].append(line)
     return {
-        anchor: (titles, "\n".join(text)) for anchor, (titles, text) in found.items()
+        anchor: (titles, "\n".join(text))
+        for anchor, (titles, text) in by_anchor.items()
     }
 
 

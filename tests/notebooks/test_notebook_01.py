@@ -1,4 +1,4 @@
-"""Notebook 01: what it builds equals its twin; its solutions pass its own checks."""
+"""Notebook 01: what it builds equals the package's; its solutions pass its checks."""
 
 import ast
 import inspect
@@ -35,12 +35,12 @@ def inputs():
     return [torch.randn(shape, **make) for shape in shapes]
 
 
-def test_attention_equals_its_twin(built, inputs):
+def test_attention_equals_the_packages(built, inputs):
     context, weights = built["attention"](*inputs)
     torch.testing.assert_close(context, attend(*inputs))
     queries, keys, _ = inputs
-    twin = attention_weights(attention_scores(queries, keys))
-    torch.testing.assert_close(weights, twin)
+    expected = attention_weights(attention_scores(queries, keys))
+    torch.testing.assert_close(weights, expected)
     ours = torch.autograd.grad(context.square().sum(), inputs)
     theirs = torch.autograd.grad(attend(*inputs).square().sum(), inputs)
     torch.testing.assert_close(ours, theirs)
@@ -49,16 +49,16 @@ def test_attention_equals_its_twin(built, inputs):
 @pytest.mark.parametrize(
     "rung", ["attention_loops", "attention_matrices", "attention_einsum"]
 )
-def test_each_rung_equals_the_twin(rung, built, inputs):
+def test_each_rung_equals_the_packages(rung, built, inputs):
     one = [tensor[0].detach() for tensor in inputs]
-    wanted = attend(*one)
+    expected = attend(*one)
     if rung == "attention_loops":
         context = torch.tensor(
             built[rung](*[t.tolist() for t in one]), dtype=torch.float64
         )
     else:
         context = built[rung](*one)
-    torch.testing.assert_close(context, wanted)
+    torch.testing.assert_close(context, expected)
 
 
 def test_the_bug_to_find_is_there_and_its_answer_cures_it(built, inputs):
@@ -93,8 +93,8 @@ def test_an_exercise_is_asked_as_the_bank_asks_it(name, exercise, built):
     assert inspect.signature(built[name]).parameters.keys() == set(BANK[exercise].takes)
     assert examine(BANK[exercise], built[name]).status == "not tried"
     (cell,) = [c for c in CELLS if f'check("{exercise}", {name})' in source(c)]
-    shown = "".join("".join(o["data"]["text/plain"]) for o in cell["outputs"])
-    assert f"{exercise}: not tried yet" in shown and f"def {name}(" in source(cell)
+    output = "".join("".join(o["data"]["text/plain"]) for o in cell["outputs"])
+    assert f"{exercise}: not tried yet" in output and f"def {name}(" in source(cell)
 
 
 def test_what_the_notebook_builds_answers_an_exercise(built):

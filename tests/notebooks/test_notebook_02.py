@@ -22,7 +22,7 @@ def names():
     return notebook_code.built("02", "MultiHead", "Colleague", "Cured")
 
 
-def twins(layer_class, **sizes):
+def layer_and_reference(layer_class, **sizes):
     torch.manual_seed(0)
     ours = layer_class(D_MODEL, HEADS, **sizes).double()
     package = MultiHeadAttention(D_MODEL, HEADS, **sizes).double()
@@ -32,8 +32,10 @@ def twins(layer_class, **sizes):
 
 @pytest.mark.parametrize("head_dim", [None, HEAD_DIM + 2])
 @pytest.mark.parametrize("d_memory", [None, D_MEMORY])
-def test_the_layer_equals_its_twin(names, d_memory, head_dim):
-    ours, package = twins(names["MultiHead"], d_memory=d_memory, head_dim=head_dim)
+def test_the_layer_equals_the_packages(names, d_memory, head_dim):
+    ours, package = layer_and_reference(
+        names["MultiHead"], d_memory=d_memory, head_dim=head_dim
+    )
     x = torch.randn(BATCH, QUERIES, D_MODEL).double()
     memory = torch.randn(BATCH, KEYS, d_memory or D_MODEL).double()
     asked = [(x, memory)] if d_memory else [(x,), (x, memory)]
@@ -41,11 +43,11 @@ def test_the_layer_equals_its_twin(names, d_memory, head_dim):
         torch.testing.assert_close(ours(*inputs), package(*inputs))
 
 
-def test_the_cured_layer_equals_the_twin_and_the_buggy_one_does_not(names):
+def test_the_cured_layer_equals_the_packages_and_the_buggy_one_does_not(names):
     x = torch.randn(BATCH, QUERIES, D_MODEL).double()
-    cured, package = twins(names["Cured"])
+    cured, package = layer_and_reference(names["Cured"])
     torch.testing.assert_close(cured(x), package(x))
-    buggy, package = twins(names["Colleague"])
+    buggy, package = layer_and_reference(names["Colleague"])
     assert (buggy(x) - package(x)).abs().max() > 1e-3
 
 

@@ -27,21 +27,21 @@ def ids():
 
 
 @pytest.mark.parametrize("length", [1, 2, QUERIES])
-def test_its_causal_mask_is_the_twin(built, length):
+def test_its_causal_mask_is_the_packages(built, length):
     assert torch.equal(built["past_only"](length), causal_mask(length))
 
 
-def test_its_padding_mask_is_the_twin(built, ids):
+def test_its_padding_mask_is_the_packages(built, ids):
     assert torch.equal(built["real_keys"](ids, PAD), padding_mask(ids, PAD))
 
 
-def test_its_joined_mask_is_the_twin(built, ids):
+def test_its_joined_mask_is_the_packages(built, ids):
     masks = causal_mask(QUERIES), padding_mask(ids, PAD)
     assert torch.equal(built["all_of"](*masks), combine_masks(*masks))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_its_weights_are_the_twin_on_empty_rows_too(built, ids, dtype):
+def test_its_weights_are_the_packages_on_empty_rows_too(built, ids, dtype):
     scores = torch.randn(BATCH, HEADS, QUERIES, QUERIES, dtype=dtype)
     mask = combine_masks(causal_mask(QUERIES), padding_mask(ids, PAD))
     weights = built["masked_weights"](scores, mask)
@@ -49,7 +49,7 @@ def test_its_weights_are_the_twin_on_empty_rows_too(built, ids, dtype):
     assert (weights[1, :, :2] == 0).all()
 
 
-def test_the_repair_of_its_bug_is_the_twin_and_the_bug_is_not(built, ids):
+def test_the_repair_of_its_bug_is_the_packages_mask_and_the_bug_is_not(built, ids):
     right = combine_masks(causal_mask(QUERIES), padding_mask(ids, PAD))
     assert torch.equal(built["repaired_mask"](ids, PAD), right)
     assert not torch.equal(built["decoder_mask"](ids, PAD), right)

@@ -71,12 +71,12 @@ def test_the_repaired_table_is_the_packages_and_the_colleagues_is_not(built):
     assert (built["colleague"](40, WIDTH) - table).abs().max() > 0.1
 
 
-def test_the_learned_table_equals_its_twin(built):
+def test_the_learned_table_equals_the_packages(built):
     ours = built["Learned"](WIDTH, MAX_LENGTH)
-    twin = LearnedPositions(WIDTH, MAX_LENGTH)
-    twin.load_state_dict(ours.state_dict())
+    reference = LearnedPositions(WIDTH, MAX_LENGTH)
+    reference.load_state_dict(ours.state_dict())
     x = torch.randn(BATCH, LENGTH, WIDTH)
-    torch.testing.assert_close(ours(x), twin(x))
+    torch.testing.assert_close(ours(x), reference(x))
     assert not torch.equal(ours(x), x)
 
 
@@ -90,8 +90,8 @@ def test_pairs_of_neighbors_are_those_of_halves_in_another_order(built):
     x = torch.randn(BATCH, HEADS, LENGTH, WIDTH)
     angles = built["rotary_angles"](LENGTH, WIDTH)
     reorder = built["halves_from_neighbors"]
-    found = reorder(built["turn_neighbors"](x, angles))
-    torch.testing.assert_close(found, built["turn"](reorder(x), angles))
+    actual = reorder(built["turn_neighbors"](x, angles))
+    torch.testing.assert_close(actual, built["turn"](reorder(x), angles))
 
 
 def test_the_relative_bias_of_the_exercise_is_the_notebooks(built):

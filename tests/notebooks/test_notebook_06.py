@@ -1,4 +1,4 @@
-"""Notebook 06: what it builds equals its twins; its answers cure its bug."""
+"""Notebook 06: what it builds equals the package's; its answers cure its bug."""
 
 import ast
 import json
@@ -50,20 +50,20 @@ def test_the_recurrence_is_pytorchs(built):
 
 
 @pytest.mark.parametrize("kind, score", [("OurSeq2Seq", None), ("OurAttentive", "dot")])
-def test_each_model_equals_its_twin(kind, score, built):
+def test_each_model_equals_the_packages(kind, score, built):
     ours = built[kind](VOCAB, WIDTH)
-    twin = RecurrentSeq2Seq(VOCAB, VOCAB, WIDTH, score=score)
-    built["copy_into"](twin, ours)
+    reference = RecurrentSeq2Seq(VOCAB, VOCAB, WIDTH, score=score)
+    built["copy_into"](reference, ours)
     if score:
-        twin.attention.combine.load_state_dict(ours.combine.state_dict())
+        reference.attention.combine.load_state_dict(ours.combine.state_dict())
     source, target = ids()
-    logits, expected = ours(source, target), twin(source, target)
+    logits, expected = ours(source, target), reference(source, target)
     torch.testing.assert_close(logits, expected)
     probe = torch.randn_like(expected)
     (logits * probe).sum().backward()
     (expected * probe).sum().backward()
     for name in ("weight_hh", "weight_ih", "bias_hh"):
-        mine, other = getattr(ours.read, name), getattr(twin.encoder, f"{name}_l0")
+        mine, other = getattr(ours.read, name), getattr(reference.encoder, f"{name}_l0")
         torch.testing.assert_close(mine.grad, other.grad)
 
 
@@ -80,9 +80,9 @@ def test_the_bug_to_find_is_there_and_its_answer_cures_it(built):
         built["colleague"](model, source, target), model(source, target)
     )
     source[0, 3:] = 0
-    wanted = model(source, target)
-    assert not torch.allclose(built["colleague"](model, source, target), wanted)
-    torch.testing.assert_close(built["repaired"](model, source, target), wanted)
+    expected = model(source, target)
+    assert not torch.allclose(built["colleague"](model, source, target), expected)
+    torch.testing.assert_close(built["repaired"](model, source, target), expected)
     answer = re.search(r"```python\n(last = .*?)```", markdown(), re.S)[1]
     repaired = ast.unparse(ast.parse(answer))
     (cell,) = [c for c in CELLS if "def repaired" in source_of(c)]
@@ -102,9 +102,9 @@ def test_what_the_reader_is_to_write_is_not_written_yet(stub):
         if re.search(rf"(def )?{stub}( =|\()", source_of(c))
         and "check(" in source_of(c)
     ]
-    said = ["".join(o["data"]["text/plain"]) for o in cell["outputs"]]
-    assert len(said) == source_of(cell).count("check(")
-    assert all("not tried yet" in text for text in said)
+    messages = ["".join(o["data"]["text/plain"]) for o in cell["outputs"]]
+    assert len(messages) == source_of(cell).count("check(")
+    assert all("not tried yet" in text for text in messages)
 
 
 def test_the_longest_chain_is_counted(built):

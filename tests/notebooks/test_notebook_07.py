@@ -100,9 +100,9 @@ STUBS = ["cross_attention", "target", "loss", "greedy"]
 @pytest.mark.parametrize("stub", STUBS)
 def test_what_the_reader_is_to_write_is_not_written_yet(stub):
     (cell,) = [both for both in code_cells("07") if f"def my_{stub}(" in both[0]]
-    said = ["".join(output["data"]["text/plain"]) for output in cell[1]]
-    assert len(said) == cell[0].count("check(")
-    assert all("not tried yet" in text for text in said)
+    messages = ["".join(output["data"]["text/plain"]) for output in cell[1]]
+    assert len(messages) == cell[0].count("check(")
+    assert all("not tried yet" in text for text in messages)
 
 
 def test_a_soft_target_is_the_one_of_the_loss():

@@ -29,9 +29,9 @@ def test_each_trainer_is_the_packages(built, trainer):
 
 
 def test_the_encoder_is_the_packages(built):
-    twin = bpe.train(TEXTS[:3], 320)
+    reference = bpe.train(TEXTS[:3], 320)
     for text in TEXTS:
-        assert built["encode"](text, twin.made) == twin.encode(text)
+        assert built["encode"](text, reference.made) == reference.encode(text)
 
 
 def test_join_is_the_packages(built):

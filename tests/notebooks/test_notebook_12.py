@@ -66,7 +66,7 @@ def loud(module):
     return module
 
 
-def twins(ours, theirs):
+def with_same_weights(ours, theirs):
     theirs.load_state_dict(loud(ours).state_dict())
     return ours, theirs
 
@@ -76,23 +76,27 @@ def vectors():
 
 
 def test_the_norm_is_the_packages(built):
-    ours, twin = twins(built["OurRMSNorm"](WIDTH, 0.1), RMSNorm(WIDTH, 0.1))
+    ours, reference = with_same_weights(
+        built["OurRMSNorm"](WIDTH, 0.1), RMSNorm(WIDTH, 0.1)
+    )
     x = vectors()
-    torch.testing.assert_close(ours(x), twin(x))
+    torch.testing.assert_close(ours(x), reference(x))
 
 
 def test_the_gated_feedforward_is_the_packages(built):
-    ours, twin = twins(built["OurSwiGLU"](WIDTH, 7), SwiGLU(WIDTH, 7))
+    ours, reference = with_same_weights(built["OurSwiGLU"](WIDTH, 7), SwiGLU(WIDTH, 7))
     x = vectors()
-    torch.testing.assert_close(ours(x), twin(x))
+    torch.testing.assert_close(ours(x), reference(x))
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 3, HEADS])
 def test_the_grouped_attention_is_the_packages(built, kv_heads):
     ours = built["Attention"](WIDTH, HEADS, kv_heads, rotate)
-    ours, twin = twins(ours, GroupedQueryAttention(WIDTH, HEADS, kv_heads))
+    ours, reference = with_same_weights(
+        ours, GroupedQueryAttention(WIDTH, HEADS, kv_heads)
+    )
     x, table = vectors(), rotary_table(LENGTH, WIDTH // HEADS)
-    expected = twin(x, table, causal_mask(LENGTH))
+    expected = reference(x, table, causal_mask(LENGTH))
     torch.testing.assert_close(ours(x, table), expected)
 
 
@@ -109,9 +113,11 @@ def test_all_doors_open_it_is_the_packages_llama(built, tied):
         max_length=MAX_LENGTH,
         tied=tied,
     )
-    ours, twin = twins(built["Model"](**doors, tied=tied), LlamaLM(config))
+    ours, reference = with_same_weights(
+        built["Model"](**doors, tied=tied), LlamaLM(config)
+    )
     ids = torch.randint(VOCAB, (BATCH, LENGTH))
-    torch.testing.assert_close(ours(ids), twin(ids))
+    torch.testing.assert_close(ours(ids), reference(ids))
 
 
 def test_all_doors_shut_it_is_the_backbone_without_attention_biases(built):
@@ -162,12 +168,12 @@ def test_the_deals_are_counted(built):
     assert len(differences) == 20  # three of six
     torch.testing.assert_close(differences[0], low.mean() - high.mean())
     torch.testing.assert_close(differences.sum(), torch.tensor(0.0))
-    share = built["share_of_deals"]
-    assert share(low, high) == share(high, low) == pytest.approx(2 / 20)
-    assert share(low, low) == 1
+    proportion = built["share_of_deals"]
+    assert proportion(low, high) == proportion(high, low) == pytest.approx(2 / 20)
+    assert proportion(low, low) == 1
 
 
-def test_models_are_told_apart_by_seven_losses_not_by_three(built):
+def test_models_are_distinguished_by_seven_losses_not_by_three(built):
     low, high = torch.arange(7.0), torch.arange(7.0) + 10
     told_apart = built["told_apart"]
     assert told_apart(low, high) and told_apart(high, low)  # 2 of 3,432 deals
@@ -185,8 +191,8 @@ def test_the_middle_rate_is_the_best_of_every_model():
         losses = {}
         for rate in rates:
             point = {"model": model, "steps": steps, "rate": rate}
-            found = [record.numbers(**point, seed=seed) for seed in changes.CHOOSING]
-            losses[rate] = sum(numbers["validation"] for numbers in found)
+            results = [record.numbers(**point, seed=seed) for seed in changes.CHOOSING]
+            losses[rate] = sum(numbers["validation"] for numbers in results)
         assert min(losses, key=losses.get) == rates[1]
 
 
@@ -257,8 +263,8 @@ def test_the_trained_llama_writes_its_published_text(built):
     constants = notebook_code.built("12", "PUBLISHED")
     model, pieces = import_llama(TRAINED)
     text = built["greedy_text"](model, pieces, pieces.bos_id)
-    kept = (TRAINED / "greedy.txt").read_text("utf-8")
-    assert text in (kept, kept + ".")  # that file may lack the last token
+    stored = (TRAINED / "greedy.txt").read_text("utf-8")
+    assert text in (stored, stored + ".")  # that file may lack the last token
     digest = hashlib.sha256(text.encode()).hexdigest()
     assert digest.startswith(constants["PUBLISHED"])
 

@@ -179,9 +179,9 @@ def test_an_interpolated_line_is_counted_by_hand(built, data):
     costs = []
     for row in map(padded, held):
         for place in range(longest - 1, len(row)):
-            found = chances(tuple(row[place - longest + 1 : place]))
-            assert sum(found) == pytest.approx(1)
-            costs.append(-log(found[row[place]]))
+            probabilities = chances(tuple(row[place - longest + 1 : place]))
+            assert sum(probabilities) == pytest.approx(1)
+            costs.append(-log(probabilities[row[place]]))
     line = built["ngram_line"](train_rows, held, tokenizer, longest)
     assert line == pytest.approx(sum(costs) / len(costs))
 
@@ -217,21 +217,21 @@ def test_adamw_by_hand_is_pytorchs(built):
     assert built["adamw"](gradients) == pytest.approx(path)
 
 
-def test_a_batch_in_parts_makes_the_step_of_the_whole_batch(data):
+def test_a_batch_in_parts_makes_the_step_of_the_full_batch(data):
     tokenizer, rows = data
-    whole = padded_batches(rows, batch_size=4, special=tokenizer)
+    full_batches = padded_batches(rows, batch_size=4, special=tokenizer)
     settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
     config = TrainConfig(steps=3, learning_rate=5e-3, **settings)
     parts = [
         [(inputs[:1], labels[:1]), (inputs[1:], labels[1:])]
-        for inputs, labels in map(whole, range(3))
+        for inputs, labels in map(full_batches, range(3))
     ]
 
     ours = small_llama(tokenizer)
     theirs = small_llama(tokenizer)
     (optimizer,) = build_optimizers(ours, config)
     losses = accumulated(ours, optimizer, parts)
-    torch.testing.assert_close(losses, train(theirs, whole, config).losses)
+    torch.testing.assert_close(losses, train(theirs, full_batches, config).losses)
 
 
 def test_a_word_looks_at_its_own_story_only(built, data):
@@ -257,13 +257,13 @@ def test_the_record_hides_the_same_stories(built, data):
     not (STORIES_260K.is_dir() and TINYSTORIES.is_dir()),
     reason="needs the model stories260K and the TinyStories",
 )
-def test_the_told_bits_of_somebody_elses_model_are_measured():
+def test_the_reported_bits_of_somebody_elses_model_are_measured():
     texts = load_texts(TINYSTORIES / "train.txt")[:8000]
     bpe = train_bpe(texts, 2048)
     held = load_texts(TINYSTORIES / "valid.txt")[:60]
     held = [text for text in held if len(bpe.encode(text)) < 256][:40]
     num_bytes = sum(len(text.encode()) for text in held)
-    told = {}
+    bits = {}
     loaded = import_llama(STORIES_260K), pretrained.load("tinystories")
     for name, (model, tokenizer) in zip(("260K", "ours"), loaded, strict=True):
         end = tokenizer.bos_id if name == "260K" else tokenizer.eos_id
@@ -274,7 +274,7 @@ def test_the_told_bits_of_somebody_elses_model_are_measured():
                 loss = label_loss(model(ids[:, :-1]), ids[:, 1:], 0.0).item()
             nats += loss * (len(row) + 1)
             labels += len(row) + 1
-        told[name] = bits_per_byte(nats / labels, labels, num_bytes)
-    assert told["260K"] == pytest.approx(0.864, abs=0.002)
-    assert told["ours"] == pytest.approx(0.655, abs=0.002)
+        bits[name] = bits_per_byte(nats / labels, labels, num_bytes)
+    assert bits["260K"] == pytest.approx(0.864, abs=0.002)
+    assert bits["ours"] == pytest.approx(0.655, abs=0.002)
     assert "| 0.86 |" in NOTEBOOK.read_text("utf-8")

@@ -101,13 +101,13 @@ def test_steps_with_a_cache_are_one_pass_under_a_causal_mask():
     table = rotary_table(NEW + 1, 6)
     rotary = [side[:NEW] for side in table]
     turned = rotate(queries, *rotary), rotate(keys, *rotary)
-    whole = attend(*turned, values, causal_mask(NEW))
-    kept = keys[:, :, :0], values[:, :, :0]
+    expected = attend(*turned, values, causal_mask(NEW))
+    cache = keys[:, :, :0], values[:, :, :0]
     for t in range(NEW):
         new = (one[:, :, t, None] for one in (queries, keys, values))
-        context, *kept = cached_step(*new, *kept, *table)
-        torch.testing.assert_close(context[:, :, 0], whole[:, :, t])
-    torch.testing.assert_close(tuple(kept), (turned[1], values))
+        context, *cache = cached_step(*new, *cache, *table)
+        torch.testing.assert_close(context[:, :, 0], expected[:, :, t])
+    torch.testing.assert_close(tuple(cache), (turned[1], values))
 
 
 def test_what_a_cache_saves_is_what_the_model_reads(model):
@@ -120,8 +120,8 @@ def test_what_a_cache_saves_is_what_the_model_reads(model):
         hook.remove()
         return sum(lengths)
 
-    found = read(lambda ids: model(ids)[:, -1]), read(CachedStep(model))
-    assert found == keys_computed(NEW)
+    keys_read = read(lambda ids: model(ids)[:, -1]), read(CachedStep(model))
+    assert keys_read == keys_computed(NEW)
 
 
 def test_min_p_between_everything_and_the_best():

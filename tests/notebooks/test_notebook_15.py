@@ -32,13 +32,13 @@ def attention():
 
 def test_heads_add_up(built):
     layer, x = attention()
-    whole, bias = layer(x), layer.to_output.bias
+    expected, bias = layer(x), layer.to_output.bias
     alone = []
     for head in range(HEADS):
         others = [h for h in range(HEADS) if h != head]
         with built["without"](layer, "attend", others):
             alone.append(layer(x) - bias)
-    torch.testing.assert_close(sum(alone) + bias, whole)
+    torch.testing.assert_close(sum(alone) + bias, expected)
 
 
 def test_removing_equals_weights_of_zero_in_the_output_projection(built):
@@ -61,14 +61,14 @@ def test_the_exercise_removes_what_the_hook_removes(built):
 
 def test_nothing_removed_and_everything_put_back(built):
     layer, x = attention()
-    whole = layer(x)
+    expected = layer(x)
     with built["without"](layer, "attend", []):
-        assert torch.equal(layer(x), whole)
+        assert torch.equal(layer(x), expected)
     everything = built["without"](layer, "attend", [0, 1, 2])
     with pytest.raises(RuntimeError), everything:
         torch.testing.assert_close(layer(x), layer.to_output.bias.expand_as(x))
         raise RuntimeError
-    assert torch.equal(layer(x), whole)
+    assert torch.equal(layer(x), expected)
 
 
 def test_a_removed_head_is_removed_while_recording_too(built):
@@ -88,8 +88,8 @@ def test_a_removed_head_is_removed_while_recording_too(built):
 
 def test_entropy_of_known_rows(built):
     even = torch.full((BATCH, LENGTH, 5), 1 / 5)
-    found = built["entropy"](even)
-    torch.testing.assert_close(found, torch.full((BATCH, LENGTH), math.log(5)))
+    entropies = built["entropy"](even)
+    torch.testing.assert_close(entropies, torch.full((BATCH, LENGTH), math.log(5)))
     one = torch.zeros(LENGTH, 5)
     one[:, 2] = 1
     assert not built["entropy"](one).any()

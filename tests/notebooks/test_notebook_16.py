@@ -113,14 +113,14 @@ REPAIRS = {
 
 def cells():
     """Case -> its code cells: patient, perhaps symptom, check; 0: the others."""
-    found, case = {0: []}, 0
+    by_case, case = {0: []}, 0
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "code":
-            found.setdefault(case, []).append(source)
+            by_case.setdefault(case, []).append(source)
         elif heading := re.search(r"^##+ (?:Case (\d+))?", source, re.MULTILINE):
             case = int(heading[1] or 0)
-    return found
+    return by_case
 
 
 def definitions(source):
@@ -358,8 +358,8 @@ def test_a_useless_repair_of_the_script_is_named(script, kind, new):
 
 @pytest.mark.slow
 def test_the_answer_tells_the_losses_of_the_repaired_scripts(script):
-    told = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    [answer] = [c for c in told if "*The optimizer.*" in "".join(c["source"])]
+    notebook_cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    [answer] = [c for c in notebook_cells if "*The optimizer.*" in "".join(c["source"])]
     text = "".join(answer["source"])
     repairs = []
     for kind, digits in {

@@ -64,8 +64,8 @@ def test_the_operations_are_those_that_the_counter_sees(length):
 def test_the_plan_of_the_notebook_takes_nineteen_days():
     assert round(days(7e9, 1e12, 64, 1e15, 0.4)) == 19
     assert round(days(7e9, 1e12, 64, 1e15, 1.0)) == 8
-    kept = [bytes_per_process(7e9, 8, sharded) for sharded in (False, True)]
-    assert kept == [112e9, 14e9]
+    sizes = [bytes_per_process(7e9, 8, sharded) for sharded in (False, True)]
+    assert sizes == [112e9, 14e9]
 
 
 @pytest.mark.parametrize("kv_heads, tied", [(4, True), (2, False), (1, True)])
@@ -84,7 +84,7 @@ def test_the_formula_of_the_exercise_counts_what_is_made(kv_heads, tied):
     assert parameters(config) == made
 
 
-def test_the_shares_of_padding_are_those_of_the_batches():
+def test_the_fractions_of_padding_are_those_of_the_batches():
     lengths = [3, 9, 4, 1, 7]
     special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
     rows = [[5] * length for length in lengths]
@@ -111,6 +111,6 @@ def test_the_mean_over_ranks_is_the_loss_of_one_process():
     labels[1, 2:] = labels[3, 4:] = -100
     ranks = [slice(0, None, 2), slice(1, None, 2)]
     losses = [label_loss(logits[rank], labels[rank], 0.0) for rank in ranks]
-    found = mean_over_ranks(torch.stack(losses), [labels[rank] for rank in ranks])
-    assert found == pytest.approx(label_loss(logits, labels, 0.0).item())
-    assert found != pytest.approx(torch.stack(losses).mean().item())
+    mean = mean_over_ranks(torch.stack(losses), [labels[rank] for rank in ranks])
+    assert mean == pytest.approx(label_loss(logits, labels, 0.0).item())
+    assert mean != pytest.approx(torch.stack(losses).mean().item())

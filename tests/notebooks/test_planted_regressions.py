@@ -1,4 +1,4 @@
-"""Tests of the tests: each kind of regression, planted, is caught; its twin passes."""
+"""Tests of the tests: each kind of regression, planted, is caught; sound ones pass."""
 
 import base64
 import copy
@@ -467,7 +467,7 @@ RULES = {
         lambda c: c.update(source="[see notebook 04](../03_masks.ipynb#5--masks)"),
         "words, 'see notebook 04', do not fit",
     ),
-    "twin ids": (2, lambda c: c.update(id="90-001"), "id of their own"),
+    "repeated ids": (2, lambda c: c.update(id="90-001"), "id of their own"),
 }
 
 
@@ -489,7 +489,7 @@ def test_links_that_fit_are_no_problem():
     assert list(link_problems(text)) == []
 
 
-def test_every_finding_is_told():
+def test_every_finding_is_reported():
     with pytest.raises(pytest.fail.Exception) as failure:
         expect_none(f"cell {number} is wrong" for number in range(3))
     assert str(failure.value) == "cell 0 is wrong\ncell 1 is wrong\ncell 2 is wrong"
@@ -536,27 +536,29 @@ def traced(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", TRACES)
-def test_each_trace_is_told_with_its_cell(traced, kind):
+def test_each_trace_is_reported_with_its_cell(traced, kind):
     count = list(TRACES).index(kind) + 2
     assert traced["94_leaves", f"In [{count}]"] == "", "its cell hides it"
     lines = traced["94_leaves", "leftovers"].splitlines()
     cell = f"In [{count}] 94-{count:03d} "
-    said = [line[line.index(cell) :] for line in lines if cell in line]
-    assert said and all(TRACES[kind][1] in line for line in said), lines
+    reported = [line[line.index(cell) :] for line in lines if cell in line]
+    assert reported and all(TRACES[kind][1] in line for line in reported), lines
 
 
 def test_a_tidy_notebook_leaves_no_trace(traced):
-    said = {name: text for (book, name), text in traced.items() if book == "93_tidy"}
-    assert len(said) == len(TIDY) + 4 and not any(said.values()), said
+    reported = {
+        name: text for (book, name), text in traced.items() if book == "93_tidy"
+    }
+    assert len(reported) == len(TIDY) + 4 and not any(reported.values()), reported
 
 
 def test_messages_say_which_cell_what_differs_and_what_to_do(outcome):
     _, cases, _ = outcome
     number = list(PLANTED).index("number") + 3
-    said = cases["90_planted", f"In [{number}]"]
-    assert f"90_planted.ipynb, In [{number}] 90-{number + 1:03d}: " in said
-    assert "\n-5\n+6\n" in said and "make refresh NB=90" in said
-    assert "\x1b" not in said and "The cell:\n2 + 4" in said
+    message = cases["90_planted", f"In [{number}]"]
+    assert f"90_planted.ipynb, In [{number}] 90-{number + 1:03d}: " in message
+    assert "\n-5\n+6\n" in message and "make refresh NB=90" in message
+    assert "\x1b" not in message and "The cell:\n2 + 4" in message
     long = cases["90_planted", f"In [{list(PLANTED).index('one long line more') + 3}]"]
     assert len(long) < 4000, "nobody reads a whole view"
     drawn = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
@@ -573,15 +575,15 @@ def test_an_alt_text_alone_is_compared():
     Image.new("RGB", (2, 2)).save(dot, format="png")
     data = {"image/png": base64.b64encode(dot.getvalue()).decode()}
     old, new = ([{"data": data, "metadata": {"alt": alt}}] for alt in ("up", "down"))
-    said = list(figure_problems(new, old, "", "90", Path()))
-    assert said == ["the alt text of figure 1 differs: - stored, + now\n-up\n+down"]
+    messages = list(figure_problems(new, old, "", "90", Path()))
+    assert messages == ["the alt text of figure 1 differs: - stored, + now\n-up\n+down"]
     assert list(figure_problems(old, old, "", "90", Path())) == []
 
 
 def test_a_changed_figure_is_written_beside_the_old_one(outcome):
     _, cases, printed = outcome
-    said = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
-    path = Path(re.search(r"old, new, difference: (.*)", said)[1])
+    message = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
+    path = Path(re.search(r"old, new, difference: (.*)", message)[1])
     cell = list(PLANTED).index("figure") + 4
     assert path.name == f"90_planted_90-{cell:03d}_figure_1.png"
     wide, high = Image.open(path).size
@@ -601,7 +603,7 @@ def test_after_a_broken_cell_what_needs_its_names_is_one_line(tmp_path):
     cells = [new_code_cell(source, execution_count=1) for source in sources]
     nbformat.write(new_notebook(cells=cells), tmp_path / "90_breaks.ipynb")
     _, cases, printed = run_pytest(tmp_path)
-    broken = [name for (_, name), said in cases.items() if "Error" in said]
+    broken = [name for (_, name), message in cases.items() if "Error" in message]
     assert broken == ["In [1]", "In [11]"], printed
     assert "9 skipped" in printed and printed.count("NameError") == 0
 
@@ -626,10 +628,10 @@ def test_a_cell_that_became_slower_is_noticed():
     assert list(plugin.slower_cells(twice, usual, 1.5)) == [], (
         "the whole machine is slow"
     )
-    (said,) = plugin.slower_cells(usual | {"01-007": 2.3}, usual, 1.5)
-    assert "01-007 took 2.3 CPU-seconds, usual are 0.3" in said
-    (said,) = plugin.slower_cells(usual | {"01-009": 2.0}, usual, 1.5)
-    assert "01-009" in said
+    (message,) = plugin.slower_cells(usual | {"01-007": 2.3}, usual, 1.5)
+    assert "01-007 took 2.3 CPU-seconds, usual are 0.3" in message
+    (message,) = plugin.slower_cells(usual | {"01-009": 2.0}, usual, 1.5)
+    assert "01-009" in message
     assert list(plugin.slower_cells(usual, {}, 1.5)) == []
 
 

@@ -60,10 +60,10 @@ def drawings(number):
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
 def test_a_drawing_is_of_its_notebook_and_fits_its_alt_text(number):
-    shown = list(drawings(number))
-    for name, _, _ in shown:
+    pictures = list(drawings(number))
+    for name, _, _ in pictures:
         assert name.startswith((f"{number}_", f"here_{number}.")), name
-    expect_none(f"{name}: the alt text of another" for name in swapped_alts(shown))
+    expect_none(f"{name}: the alt text of another" for name in swapped_alts(pictures))
 
 
 def altered(text, chance):
@@ -85,9 +85,9 @@ def test_most_altered_numbers_are_noticed():
         decimal = re.compile(r"(?<![\w.,#/-])\d+\.\d+(?![\w.-])")
         cell = chance.choice([c for c in texts if decimal.search(joined(c["source"]))])
         source = joined(cell["source"])
-        found = chance.choice(list(decimal.finditer(source)))
-        new = altered(found[0], chance)
-        cell["source"] = source[: found.start()] + new + source[found.end() :]
+        match = chance.choice(list(decimal.finditer(source)))
+        new = altered(match[0], chance)
+        cell["source"] = source[: match.start()] + new + source[match.end() :]
         missing = {one for _, one, _ in unsupported_numbers(notebook)}
         noticed += not missing <= QUOTED.get(number, set())
     assert noticed > 140, noticed
@@ -96,11 +96,11 @@ def test_most_altered_numbers_are_noticed():
 def test_most_swapped_alt_texts_are_noticed():
     swaps = noticed = 0
     for notebook in NOTEBOOKS.values():
-        shown = list(figures(notebook))
-        for place, (name, alt, about) in enumerate(shown[1:]):
-            before, other, drawn = shown[place]
-            changed = [*shown[:place], (before, alt, drawn), (name, other, about)]
-            changed += shown[place + 2 :]
+        pictures = list(figures(notebook))
+        for place, (name, alt, about) in enumerate(pictures[1:]):
+            before, other, drawn = pictures[place]
+            changed = [*pictures[:place], (before, alt, drawn), (name, other, about)]
+            changed += pictures[place + 2 :]
             swaps += 1
             noticed += bool(set(swapped_alts(changed)) - UNLIKE)
     assert noticed > 0.7 * swaps, (noticed, swaps)

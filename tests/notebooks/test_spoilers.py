@@ -93,10 +93,10 @@ EARLY = {
 
 
 @pytest.mark.parametrize("kind", EARLY)
-def test_an_early_answer_is_found(kind):
-    cells, said = EARLY[kind]
-    found = list(spoilers({"cells": cells}))
-    assert len(found) == 1 and said in found[0]
+def test_an_early_answer_is_reported(kind):
+    cells, message = EARLY[kind]
+    reported = list(spoilers({"cells": cells}))
+    assert len(reported) == 1 and message in reported[0]
 
 
 LATE = {

@@ -94,7 +94,7 @@ CLAIMS = {
         Claim(
             'print(f"{full:.0%}  {novel:.0%}',
             rf"^{NUMBER}%  {NUMBER}%  {NUMBER} of 20$",
-            lambda full, novel, told: full > 8 and novel > 95 and told >= 18,
+            lambda full, novel, plots: full > 8 and novel > 95 and plots >= 18,
             "novel > 0.95 and len(plots_told) >= 18",
         ),
         Claim(
@@ -167,13 +167,13 @@ CLAIMS = {
         Claim(
             "here and now {live:.4f}, recorded",
             rf"^here and now {NUMBER}, recorded {NUMBER} nats per word$",
-            lambda live, kept: abs(live - kept) < 0.05 and 0.5 < kept < 1.5,
+            lambda live, recorded: abs(live - recorded) < 0.05 and 0.5 < recorded < 1.5,
             "abs(live - kept[0]) < allowed",
         ),
         Claim(
             "live {live:.4f}, recorded",
             rf"^live {NUMBER}, recorded {NUMBER} nats per word$",
-            lambda live, kept: abs(live - kept) < 0.05 and 0.5 < kept < 1.5,
+            lambda live, recorded: abs(live - recorded) < 0.05 and 0.5 < recorded < 1.5,
             "abs(live - kept[0]) < allowed",
         ),
     ],
@@ -209,11 +209,11 @@ def complaints(number, notebook):
         if not of_cell:
             yield f"{cell['id']} is not compared, and nothing bounds its numbers"
         for claim in of_cell:
-            found = re.search(claim.text, text(cell), re.MULTILINE)
-            if not found:
+            match = re.search(claim.text, text(cell), re.MULTILINE)
+            if not match:
                 yield f"{cell['id']} stores {text(cell)[:300]!r}, not like {claim.text}"
                 continue
-            numbers = [float(group.replace(",", "")) for group in found.groups()]
+            numbers = [float(group.replace(",", "")) for group in match.groups()]
             if not claim.holds(*numbers):
                 yield f"{cell['id']} stores {numbers}, outside of what is claimed"
     sources = [joined(cell["source"]) for cell in code_cells(notebook)]
@@ -241,13 +241,13 @@ def test_an_absurd_stored_output_is_noticed(number):
                     absurd = re.sub(r"\d+", "99999", joined(output["text"]))
                 output["text"] = absurd
             elif "image/png" not in output.get("data", {}):
-                told = joined(output["data"]["text/plain"])
-                output["data"]["text/plain"] = re.sub(r"\d+", "99999", told)
+                plain = joined(output["data"]["text/plain"])
+                output["data"]["text/plain"] = re.sub(r"\d+", "99999", plain)
         assert any(cell["id"] in one for one in complaints(number, notebook))
 
 
 def test_a_new_uncompared_number_needs_a_claim():
     cell = {"cell_type": "code", "id": "01-099", "source": "print(x)"}
     cell |= {"metadata": {"tags": [IGNORED]}, "outputs": [{"text": "7"}]}
-    said = list(complaints("01", {"cells": [cell]}))
-    assert said == ["01-099 is not compared, and nothing bounds its numbers"]
+    messages = list(complaints("01", {"cells": [cell]}))
+    assert messages == ["01-099 is not compared, and nothing bounds its numbers"]

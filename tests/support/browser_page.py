@@ -30,15 +30,15 @@ LOCAL = ("file://", "data:", "blob:", "http://127.0.0.1:", "http://localhost:")
 
 def notebook(outputs, source="show()"):
     """A notebook of one cell that shows `outputs`, a list of (data, metadata)."""
-    shown = []
+    displayed = []
     for data, metadata in outputs:
         stored = {
             kind: b64encode(value).decode() if isinstance(value, bytes) else value
             for kind, value in data.items()
         }
         one = nbformat.v4.new_output("display_data", stored, metadata=metadata)
-        shown.append(one)
-    cell = nbformat.v4.new_code_cell(source, execution_count=7, outputs=shown)
+        displayed.append(one)
+    cell = nbformat.v4.new_code_cell(source, execution_count=7, outputs=displayed)
     kernel = {"name": "python3", "display_name": "Python 3"}
     metadata = {"title": "A page", "kernelspec": kernel}
     return nbformat.v4.new_notebook(cells=[cell], metadata=metadata)
@@ -84,7 +84,7 @@ def watched(started, address, **options):
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
         "console",
-        lambda said: wrong.append(said.text) if said.type == "error" else 0,
+        lambda message: wrong.append(message.text) if message.type == "error" else 0,
     )
     page.goto(address)
     yield page

@@ -59,11 +59,11 @@ def use_explorer(page, view):
     now, layer, head = data["at"]
     part = data["parts"][now]
     codes, _ = decoded(part)
-    lines, said = view.locator("line"), view.get_by_role("status")
+    lines, status = view.locator("line"), view.get_by_role("status")
     assert lines.count() == strong(codes[layer, head])
     view.locator(".queries button").last.hover()
     assert lines.count() == int((codes[layer, head, -1] > 0).sum())
-    assert "looks at" in said.inner_text()
+    assert "looks at" in status.inner_text()
     view.locator(".title").hover()
     assert lines.count() == strong(codes[layer, head])
     select = view.locator("select").nth(int(len(data["parts"]) > 1))
@@ -90,13 +90,13 @@ def use_comparison(page, view):
     assert after == [layer, head], "the same head of both"
     part = data["parts"][now]
     levels = changes(part)
-    lines, said = view.locator("line"), view.get_by_role("status")
+    lines, status = view.locator("line"), view.get_by_role("status")
     assert lines.count() == strong_changes(levels[layer, head])
     more = int((levels[layer, head] >= 10).sum())
     assert view.locator("line.more").count() == more
     view.locator(".queries button").last.hover()
     assert lines.count() == int((levels[layer, head, -1] != 0).sum())
-    assert "looks at" in said.inner_text()
+    assert "looks at" in status.inner_text()
     view.locator(".title").hover()
     assert lines.count() == strong_changes(levels[layer, head])
     view.locator(".queries button").first.focus()
@@ -130,11 +130,11 @@ def use_neurons(page, view):
 
 
 def use_piece(page, view):
-    said = view.get_by_role("status")
+    status = view.get_by_role("status")
     for slider in view.locator("input").all():
-        before = said.inner_text(), view.inner_html()
+        before = status.inner_text(), view.inner_html()
         nudge(page, slider)
-        assert (said.inner_text(), view.inner_html()) != before
+        assert (status.inner_text(), view.inner_html()) != before
         page.keyboard.press("Home")
     assert view.locator("td i, path").count() > 0
 

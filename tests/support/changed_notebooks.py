@@ -27,7 +27,7 @@ ALWAYS = (
     "packages/nbval_strict",
     "tests/support",
 )
-KEPT = "course/notebooks"  # name in pytest's cache
+CACHE_KEY = "course/notebooks"  # name in pytest's cache
 _failed = set()
 OPENED = shared("opened")  # notebook -> the files that its run opened
 LEFT_OUT = shared("left out")
@@ -75,9 +75,9 @@ def fingerprint(paths):
     return {"surroundings": surroundings(), "files": sums}
 
 
-def is_unchanged(kept):
-    paths = [ROOT / name for name in kept["files"]]
-    return fingerprint(paths) == kept
+def is_unchanged(stored):
+    paths = [ROOT / name for name in stored["files"]]
+    return fingerprint(paths) == stored
 
 
 # --- hooks -------------------------------------------------------------------------
@@ -94,8 +94,8 @@ def pytest_addoption(parser):
 def pytest_ignore_collect(collection_path, config):
     if collection_path.suffix != ".ipynb" or not config.option.changed:
         return None
-    kept = config.cache.get(KEPT, {}).get(str(collection_path.resolve()))
-    if kept is None or not is_unchanged(kept):
+    stored = config.cache.get(CACHE_KEY, {}).get(str(collection_path.resolve()))
+    if stored is None or not is_unchanged(stored):
         return None
     LEFT_OUT[collection_path.stem] = True
     return True
@@ -117,13 +117,13 @@ def pytest_sessionfinish(session):
         return
     if not OPENED or not hasattr(config, "cache"):  # pytest -p no:cacheprovider
         return
-    known = config.cache.get(KEPT, {})
+    known = config.cache.get(CACHE_KEY, {})
     for name, opened in OPENED.items():
         path = Path(name)
         known.pop(name, None)
         if path not in _failed and path.is_relative_to(ROOT):
             known[name] = fingerprint(needed(path, opened))
-    config.cache.set(KEPT, known)
+    config.cache.set(CACHE_KEY, known)
 
 
 def pytest_terminal_summary(terminalreporter):

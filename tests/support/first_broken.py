@@ -12,14 +12,14 @@ from pathlib import Path
 
 def first_broken(report):
     """Lines "notebook: cell: what was said" of a report; empty if nothing broke."""
-    found = {}
+    first = {}
     for case in ElementTree.parse(report).iter("testcase"):
         notebook = case.get("classname")
         broken = [part for part in case if part.tag in ("failure", "error")]
-        if broken and notebook not in found:
-            said = broken[0].get("message") or broken[0].text or "no message"
-            found[notebook] = f"{case.get('name')}: {' '.join(said.split())[:200]}"
-    return [f"{notebook}: {what}" for notebook, what in found.items()]
+        if broken and notebook not in first:
+            message = broken[0].get("message") or broken[0].text or "no message"
+            first[notebook] = f"{case.get('name')}: {' '.join(message.split())[:200]}"
+    return [f"{notebook}: {what}" for notebook, what in first.items()]
 
 
 def main():

@@ -40,12 +40,12 @@ def attempt(call):
 
 def unmodified():
     """The libraries' own calls, as anyone writes them."""
-    whole = datasets.load_dataset(STORIES)
+    splits = datasets.load_dataset(STORIES)
     part = datasets.load_dataset(STORIES, split="train[2:5]")
     stream = datasets.load_dataset(STORIES, split="validation", streaming=True)
     return {
-        "splits": {name: len(rows) for name, rows in whole.items()},
-        "columns": whole["train"].column_names,
+        "splits": {name: len(rows) for name, rows in splits.items()},
+        "columns": splits["train"].column_names,
         "slice": part["text"][:],
         "stream": [row["text"] for row in stream.take(3)],
     }

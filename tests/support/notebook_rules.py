@@ -41,7 +41,7 @@ ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 COMMENT_MARK = re.compile(r"#\s*(PYTEST_VALIDATE|NBVAL_)")
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(\s*([^)\s]+)[^)]*\)")
 NOTEBOOK_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(\s*([^)\s]*?(\d\d)_\w+\.ipynb[^)\s]*)")
-TOLD_NUMBER = re.compile(
+NAMED_NUMBER = re.compile(
     r"^\W*(\d\d)\b(?![.,:]\d)|\bnotebooks? (\d\d)\b", re.IGNORECASE
 )
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
@@ -86,7 +86,7 @@ def cell_name(cell, count):
 
 def problems(notebook, folder):
     """Everything wrong with a stored notebook, one sentence each."""
-    found = []
+    complaints = []
     count = 0
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
@@ -96,13 +96,13 @@ def problems(notebook, folder):
             text = joined(cell["source"])
             whats = [*_path_problems(cell), *_image_problems(text, folder)]
             whats += link_problems(text)
-        found += [f"{cell_name(cell, count)} {what}" for what in whats]
+        complaints += [f"{cell_name(cell, count)} {what}" for what in whats]
     ids = [cell.get("id") for cell in notebook["cells"]]
     if len(set(ids)) != len(ids) or None in ids:
-        found.append("cells lack an id of their own: run `make refresh`")
+        complaints.append("cells lack an id of their own: run `make refresh`")
     elif ids != sorted(ids):
-        found.append("cells stand in another order than their ids")
-    return found
+        complaints.append("cells stand in another order than their ids")
+    return complaints
 
 
 def _path_problems(cell):
@@ -117,10 +117,10 @@ def _path_problems(cell):
 
 def link_problems(text):
     """Links to a notebook whose words name another one."""
-    for said, target, number in NOTEBOOK_LINK.findall(text):
-        found = TOLD_NUMBER.search(said)
-        if found and (found[1] or found[2]) != number:
-            yield f"has a link whose words, {said!r}, do not fit its target {target}"
+    for label, target, number in NOTEBOOK_LINK.findall(text):
+        match = NAMED_NUMBER.search(label)
+        if match and (match[1] or match[2]) != number:
+            yield f"has a link whose words, {label!r}, do not fit its target {target}"
 
 
 def _places():
@@ -157,10 +157,10 @@ def _code_problems(cell, count):
         yield "stores a traceback: run `make refresh`"
     for output in cell["outputs"]:
         yield from _output_problems(output)
-    shown = [alt_text(output) for output in cell["outputs"]]
-    for kept in cell["metadata"].get("alt", []):
-        if kept not in shown:
-            yield f"keeps an alt text that no figure has: {kept[:60]!r}"
+    alt_texts = [alt_text(output) for output in cell["outputs"]]
+    for alt in cell["metadata"].get("alt", []):
+        if alt not in alt_texts:
+            yield f"keeps an alt text that no figure has: {alt[:60]!r}"
 
 
 def _output_problems(output):

@@ -12,12 +12,12 @@ MARK = "ANSWERS"
 
 def answers_of(program, given=None):
     """What `program` puts into the dict `answers`; it reads `given`."""
-    whole = (
+    script = (
         "import json, sys\ngiven, answers = json.load(sys.stdin), {}\n"
         f"{program}\nprint({MARK!r} + json.dumps(answers))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", whole],
+        [sys.executable, "-c", script],
         input=json.dumps(given),
         capture_output=True,
         text=True,

@@ -36,11 +36,11 @@ def unsupported_numbers(notebook):
             texts = [NO_RESULT.sub(" ", joined(cell["source"]))]
         known = set().union(*(numbers[code] for code in near))
         for text in texts:
-            for found in NUMBER.finditer(text):
-                percent = PERCENT.match(text, found.end())
-                if not is_known(found[0], known, percent):
-                    before = text[max(0, found.start() - 40) : found.start()]
-                    yield cell["id"], found[0], " ".join(before.split())
+            for match in NUMBER.finditer(text):
+                percent = PERCENT.match(text, match.end())
+                if not is_known(match[0], known, percent):
+                    before = text[max(0, match.start() - 40) : match.start()]
+                    yield cell["id"], match[0], " ".join(before.split())
 
 
 def is_known(text, known, percent):
@@ -49,8 +49,8 @@ def is_known(text, known, percent):
     number, decimals = float(plain), len(plain.partition(".")[2])
     if number in known or (not decimals and number <= COUNTABLE):
         return True
-    shares = [100 * one for one in known] if percent else []
-    rounded = [*known, *shares] if decimals else shares
+    percents = [100 * one for one in known] if percent else []
+    rounded = [*known, *percents] if decimals else percents
     return any(number == round(one, decimals) for one in rounded)
 
 
@@ -63,8 +63,8 @@ def numbers_of(cell):
         parts.append(words(output))
         if "image/png" not in data:  # there the text is the alt text itself
             parts.append(joined(data.get("text/plain", "")))
-    for found in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", " ".join(parts)):
-        yield float(found.replace(",", ""))
+    for number in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", " ".join(parts)):
+        yield float(number.replace(",", ""))
 
 
 def figures(notebook):
@@ -87,5 +87,5 @@ def swapped_alts(figures):
 
 def long_words(text):
     """Decimals, and words of four and more letters without the s of a plural."""
-    found = re.findall(r"[^\W\d_]{4,}|\d+\.\d+", text)
-    return {word.lower().rstrip("s") for word in found}
+    matches = re.findall(r"[^\W\d_]{4,}|\d+\.\d+", text)
+    return {word.lower().rstrip("s") for word in matches}

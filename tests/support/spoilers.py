@@ -105,9 +105,9 @@ def without_titles(tree):
     if value := assigned(tree, "title"):
         nodes.append(value)
     hidden = {id(part) for node in nodes for part in ast.walk(node)}
-    kept = [node for node in ast.walk(tree) if id(node) not in hidden]
-    names = [node.id for node in kept if isinstance(node, ast.Name)]
-    texts = [str(node.value) for node in kept if isinstance(node, ast.Constant)]
+    visible = [node for node in ast.walk(tree) if id(node) not in hidden]
+    names = [node.id for node in visible if isinstance(node, ast.Name)]
+    texts = [str(node.value) for node in visible if isinstance(node, ast.Constant)]
     return " ".join(names + texts)
 
 
@@ -141,17 +141,17 @@ def printed_solutions(source, after):
 
 def signatures(source):
     """The names of the arguments of each function, and of each class's methods."""
-    found = {}
+    by_name = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
-            found[node.name] = tuple(one.arg for one in node.args.args)
+            by_name[node.name] = tuple(one.arg for one in node.args.args)
         if isinstance(node, ast.ClassDef):
             methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-            found[node.name] = tuple(
+            by_name[node.name] = tuple(
                 (one.name, *(argument.arg for argument in one.args.args))
                 for one in methods
             )
-    return {name: takes for name, takes in found.items() if takes}
+    return {name: takes for name, takes in by_name.items() if takes}
 
 
 def holds(text, number):
@@ -160,13 +160,13 @@ def holds(text, number):
 
 def predicted_numbers():
     """{exercise: the number that it asks for, as prose writes it}"""
-    found = {}
+    predicted = {}
     for exercises in find_banks().values():
         for exercise in exercises:
             value = exercise.reference() if exercise.predicts else None
             if isinstance(value, int | float) and not isinstance(value, bool):
-                found[exercise.name] = f"{value:,}"
-    return found
+                predicted[exercise.name] = f"{value:,}"
+    return predicted
 
 
 PREDICTED = predicted_numbers()

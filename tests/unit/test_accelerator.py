@@ -190,14 +190,14 @@ def outcomes():
     return compared(CASES)
 
 
-def assert_alike(cpu, mps, place):
+def assert_matches(cpu, mps, place):
     if isinstance(cpu, list):
         assert isinstance(mps, list) and len(cpu) == len(mps), mps
         for one, other in zip(cpu, mps, strict=True):
-            assert_alike(one, other, place)
+            assert_matches(one, other, place)
     elif isinstance(cpu, dict):
         assert isinstance(mps, dict) and mps["place"] == place, mps
-        assert_alike(cpu["numbers"], mps["numbers"], place)
+        assert_matches(cpu["numbers"], mps["numbers"], place)
     elif isinstance(cpu, float):
         assert mps == pytest.approx(cpu, abs=1e-3, nan_ok=True)
     else:
@@ -208,7 +208,7 @@ def assert_alike(cpu, mps, place):
 def test_it_does_there_what_it_does_on_the_cpu(name, outcomes):
     cpu, mps = outcomes[name]["cpu"], outcomes[name]["mps"]
     assert "Error: " not in str(cpu), cpu
-    assert_alike(cpu, mps, CASES[name].get("lies_on", "mps"))
+    assert_matches(cpu, mps, CASES[name].get("lies_on", "mps"))
 
 
 PLANTED = {  # a fault that the package had or might get -> a case that must notice it
@@ -226,9 +226,9 @@ PLANTED = {  # a fault that the package had or might get -> a case that must not
 def test_a_planted_fault_is_noticed(fault):
     name = PLANTED[fault]
     imports = "from course_utils import masks, models, positions\n"
-    found = compared([name], imports + fault)[name]
+    outcome = compared([name], imports + fault)[name]
     with pytest.raises(AssertionError):
-        assert_alike(found["cpu"], found["mps"], "mps")
+        assert_matches(outcome["cpu"], outcome["mps"], "mps")
 
 
 REFUSED = [
@@ -245,8 +245,8 @@ REFUSED = [
 def test_the_pretended_accelerator_refuses_what_a_real_one_refuses():
     program = "with pretended.accelerator():\n    for call in given:\n"
     program += "        answers[call] = str(evaluated(call, 'mps'))"
-    found = answers_of(START + PREPARE + program, [*REFUSED, "x.to('mps') * 2"])
-    assert [call for call in found if "Error: " in found[call]] == REFUSED
+    answers = answers_of(START + PREPARE + program, [*REFUSED, "x.to('mps') * 2"])
+    assert [call for call in answers if "Error: " in answers[call]] == REFUSED
 
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
@@ -321,9 +321,11 @@ with pretended.accelerator():
 def test_the_real_trainings_run_there_and_come_back(number, left_out, trained_on):
     """A notebook's cells as they stand, with two steps a training and little data."""
     sources = [(c["id"], joined(c["source"])) for c in code_cells(NOTEBOOKS[number])]
-    kept = [one for one in sources if not any(words in one[1] for words in left_out)]
-    assert len(kept) == len(sources) - len(left_out)
-    found = answers_of(START + RUN_CELLS, kept)
-    assert "stopped" not in found, found["stopped"]
-    assert set(found["trained on"]) == trained_on
-    assert set(found["left on"]) == {"cpu"}
+    remaining = [
+        one for one in sources if not any(words in one[1] for words in left_out)
+    ]
+    assert len(remaining) == len(sources) - len(left_out)
+    answers = answers_of(START + RUN_CELLS, remaining)
+    assert "stopped" not in answers, answers["stopped"]
+    assert set(answers["trained on"]) == trained_on
+    assert set(answers["left on"]) == {"cpu"}

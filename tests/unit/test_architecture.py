@@ -19,8 +19,8 @@ PACKAGE = ROOT / "course_utils"
 def run(*command, folder=ROOT):
     """A tool of this environment."""
     tool = shutil.which(command[0], path=str(Path(sys.executable).parent))
-    told = {"cwd": folder, "capture_output": True, "text": True}
-    return subprocess.run([tool, *command[1:]], **told)
+    options = {"cwd": folder, "capture_output": True, "text": True}
+    return subprocess.run([tool, *command[1:]], **options)
 
 
 def lint_imports(folder):
@@ -90,10 +90,10 @@ FOREIGN = re.compile("|".join([*HOSTS, HOMES]))
 
 
 def test_no_registry_and_no_machine_is_named():
-    found = []
+    matches = []
     for path in repository_files():
         if path.suffix in (".safetensors", ".png", ".parquet", ".ipynb"):
             continue  # notebooks have a rule of their own
         text = path.read_text("utf-8", errors="replace")
-        found += [f"{path.relative_to(ROOT)}: {m}" for m in FOREIGN.findall(text)]
-    assert found == []
+        matches += [f"{path.relative_to(ROOT)}: {m}" for m in FOREIGN.findall(text)]
+    assert matches == []

@@ -18,7 +18,7 @@ from course_utils.looking.recording import record
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from course_utils.positions import alibi_bias, rotary_table
 from course_utils.training.cpu_speed import faster_on_cpu
-from tests.support.twins import torch_attention
+from tests.support.reference_layers import torch_attention
 
 BATCH, QUERIES, KEYS, HEADS, HEAD_DIM, VALUE_DIM = 2, 3, 5, 7, 4, 6
 TOLERANCE = {
@@ -167,14 +167,14 @@ def test_cached_attention_equals_uncached():
     layer = GroupedQueryAttention(16, 4, 2).double()
     x = torch.randn(BATCH, KEYS, 16).double()
     cos, sin = (t.double() for t in rotary_table(KEYS, 4))
-    whole = layer(x, (cos, sin), causal_mask(KEYS))
+    expected = layer(x, (cos, sin), causal_mask(KEYS))
     cache = KeyValueCache(1).layers[0]
     parts = []
     for start, stop in ((0, 2), (2, 3), (3, KEYS)):
         rotary = cos[start:stop], sin[start:stop]
         mask = causal_mask(stop - start, stop)
         parts.append(layer(x[:, start:stop], rotary, mask, cache=cache))
-    torch.testing.assert_close(torch.cat(parts, 1), whole)
+    torch.testing.assert_close(torch.cat(parts, 1), expected)
     assert cache.length == KEYS
 
 
@@ -220,12 +220,12 @@ def test_bfloat16_on_a_cpu_equals_float32(leading, scale, length):
     narrow = [x.detach().to(torch.bfloat16).requires_grad_() for x in wide]
     expected = attend(*wide, causal=True, scale=scale)
     with faster_on_cpu("bfloat16"):
-        found = attend(*narrow, causal=True, scale=scale)
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.float(), expected, atol=0.03, rtol=0.03)
+        actual = attend(*narrow, causal=True, scale=scale)
+    assert actual.dtype == torch.bfloat16
+    torch.testing.assert_close(actual.float(), expected, atol=0.03, rtol=0.03)
     direction = torch.randn_like(expected)
     expected.backward(direction)
-    found.backward(direction.to(torch.bfloat16))
+    actual.backward(direction.to(torch.bfloat16))
     for one, other in zip(wide, narrow, strict=True):
         torch.testing.assert_close(other.grad.float(), one.grad, atol=0.06, rtol=0.06)
 

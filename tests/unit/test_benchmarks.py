@@ -24,16 +24,16 @@ def stories():
         yield Stories()
 
 
-def test_bits_per_byte_counts_whole_stories_and_their_ends(stories):
+def test_bits_per_byte_counts_full_stories_and_their_ends(stories):
     size = stories.tokenizer.vocab_size
     half = stories.halves["report"]
     tokens = sum(len(ids) + 1 for ids, _ in half)
     size_in_bytes = sum(len(text.encode()) for _, text in half)
-    found = stories.bits_per_byte(lambda ids: torch.zeros(*ids.shape, size), "report")
-    assert found == pytest.approx(tokens * math.log2(size) / size_in_bytes)
+    actual = stories.bits_per_byte(lambda ids: torch.zeros(*ids.shape, size), "report")
+    assert actual == pytest.approx(tokens * math.log2(size) / size_in_bytes)
 
 
-def test_the_halves_share_no_story(stories):
+def test_the_halves_are_disjoint(stories):
     chosen, reported = ({text for _, text in x} for x in stories.halves.values())
     assert chosen and reported and not chosen & reported
 
@@ -73,9 +73,9 @@ def test_the_operations_are_those_that_torch_counts(stories, way):
     ids = torch.randint(0, vocabulary, (2, length))
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         model(ids)
-    found = counter.get_total_flops() / ids.numel()
+    actual = counter.get_total_flops() / ids.numel()
     expected = operations_per_token(way, vocabulary, seen=length) / 3
-    assert found == pytest.approx(expected)
+    assert actual == pytest.approx(expected)
 
 
 def test_a_run_becomes_a_row(capsys):
@@ -88,8 +88,8 @@ def test_a_run_becomes_a_row(capsys):
         "report": 1.3,
     }
     table("Runs", ("way",), [row_of(run, True)])
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
         "| **gpt2** | 0.002 | 8 | 60 | 300 | 12,346 | 40% | 0.80 | 1.250 | 1.300 |"
-        in told
+        in output
     )

@@ -14,7 +14,7 @@ from course_utils.masks import causal_mask, padding_mask
 from course_utils.models import EncoderDecoder
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table
-from tests.support.twins import torch_decoder_layer, torch_encoder_layer
+from tests.support.reference_layers import torch_decoder_layer, torch_encoder_layer
 
 STYLES = [("pre", "relu"), ("post", "relu"), ("pre", "gelu"), ("post", "gelu")]
 BATCH, TARGETS, SOURCES = 2, 5, 7
@@ -162,7 +162,7 @@ def test_dropout_of_the_feedforward_comes_before_its_last_layer():
     assert (made == 0).double().mean() < 0.01
 
 
-def test_blocks_look_both_ways_unless_told():
+def test_blocks_look_both_ways_unless_causal():
     torch.manual_seed(0)
     stack = StackConfig(d_model=8, num_heads=2, d_ff=16)
     llama = LlamaConfig(vocab_size=9, d_model=8, num_heads=2, d_ff=16)

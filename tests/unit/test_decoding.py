@@ -27,10 +27,10 @@ from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 STOP, PAD = 2, 0
 
 
-def markov(seed, vocab, spread=2.0):
+def markov(seed, vocab, std=2.0):
     """A step whose scores depend on the last two ids: random, fixed by the seed."""
     generator = torch.Generator().manual_seed(seed)
-    table = spread * torch.randn([vocab] * 3, generator=generator)
+    table = std * torch.randn([vocab] * 3, generator=generator)
 
     def step(ids):
         return table[ids[:, -2], ids[:, -1]]
@@ -94,23 +94,23 @@ def test_plain_probabilities_are_the_softmax():
 
 def test_top_k_keeps_the_k_largest_in_proportion():
     scores = torch.randn(5, 7)
-    kept = next_token_probabilities(scores, top_k=3)
-    assert (kept > 0).sum(-1).tolist() == [3] * 5
+    probabilities = next_token_probabilities(scores, top_k=3)
+    assert (probabilities > 0).sum(-1).tolist() == [3] * 5
     index = scores.topk(3).indices
     expected = scores.gather(1, index).softmax(-1)
-    torch.testing.assert_close(kept.gather(1, index), expected)
+    torch.testing.assert_close(probabilities.gather(1, index), expected)
     ties = next_token_probabilities(torch.zeros(2, 7), top_k=3)
     assert (ties > 0).sum(-1).tolist() == [3, 3]
 
 
 @pytest.mark.parametrize(
-    "top_p, kept", [(0.1, 1), (0.5, 1), (0.51, 2), (0.79, 2), (0.81, 3), (1.0, 4)]
+    "top_p, count", [(0.1, 1), (0.5, 1), (0.51, 2), (0.79, 2), (0.81, 3), (1.0, 4)]
 )
-def test_top_p_keeps_the_token_that_crosses_the_line(top_p, kept):
+def test_top_p_keeps_the_token_that_crosses_the_line(top_p, count):
     chances = torch.tensor([[0.06, 0.5, 0.14, 0.3]], dtype=torch.float64)
     result = next_token_probabilities(chances.log(), top_p=top_p)
     order = [1, 3, 2, 0]
-    assert (result[0] > 0).nonzero()[:, 0].tolist() == sorted(order[:kept])
+    assert (result[0] > 0).nonzero()[:, 0].tolist() == sorted(order[:count])
     torch.testing.assert_close(result.sum(), torch.ones((), dtype=torch.float64))
 
 
@@ -150,7 +150,7 @@ def chi_square(counts, expected):
     ids=str,
 )
 def test_samples_follow_the_distribution(choice):
-    step, draws = markov(3, vocab=9, spread=1.0), 20_000
+    step, draws = markov(3, vocab=9, std=1.0), 20_000
     prompt = torch.tensor([[4, 7]]).repeat(draws, 1)
     generator = torch.Generator().manual_seed(5)
     ids = sample(step, prompt, 2, generator=generator, **choice)
@@ -166,8 +166,8 @@ def test_samples_follow_the_distribution(choice):
     value, freedom = chi_square(counts, expected)
     assert freedom >= 8
     # Wilson and Hilferty: the cube root of chi-square / freedom is nearly normal
-    spread = math.sqrt(2 / (9 * freedom))
-    assert ((value / freedom) ** (1 / 3) - (1 - spread**2)) / spread < 3.5
+    std = math.sqrt(2 / (9 * freedom))
+    assert ((value / freedom) ** (1 / 3) - (1 - std**2)) / std < 3.5
 
 
 def test_same_generator_same_text_and_the_global_one_is_untouched():
@@ -198,8 +198,8 @@ def scripted(*rows):
     table = torch.tensor(rows)
 
     def step(ids):
-        wanted = table[:, ids.shape[1] - 1]
-        return F.one_hot(wanted, 9).float()
+        next_ids = table[:, ids.shape[1] - 1]
+        return F.one_hot(next_ids, 9).float()
 
     return step
 
@@ -264,7 +264,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(vocab, length, penalty
     for seed in range(8):
         step = markov(seed, vocab)
         best = exhaustive(step, prompt, vocab, length, penalty)
-        found = beam_search(
+        result = beam_search(
             step,
             prompt,
             length,
@@ -272,7 +272,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(vocab, length, penalty
             stop_id=STOP,
             length_penalty=penalty,
         )
-        assert found[0, 2:].tolist() == best, f"seed {seed}"
+        assert result[0, 2:].tolist() == best, f"seed {seed}"
         lengths.add(len(best))
     assert len(lengths) > 1  # both ended and cut-off texts were asked for
 
@@ -314,7 +314,7 @@ def test_the_length_rule_prefers_longer_texts_as_it_grows():
     chances = torch.tensor([[0.0, 0.0, 0.4, 0.6]])  # 40 % to stop at each step
     prompt, lengths = torch.tensor([[1, 0]]), []
     for penalty in (0.0, 4.0):
-        found = beam_search(
+        result = beam_search(
             lambda ids: chances.log().repeat(len(ids), 1),
             prompt,
             6,
@@ -322,7 +322,7 @@ def test_the_length_rule_prefers_longer_texts_as_it_grows():
             stop_id=STOP,
             length_penalty=penalty,
         )
-        lengths.append(found.shape[1])
+        lengths.append(result.shape[1])
     assert lengths == [3, 8]  # "stop" at once has 0.4; six times 0.6 has but 0.05
 
 
@@ -445,7 +445,7 @@ def translator(seed=0):
     return model.eval()
 
 
-def test_translation_step_equals_the_whole_model():
+def test_translation_step_equals_the_full_model():
     model, source = translator(), prompts(3, 6, vocab=13)
     source[1, 4:] = PAD
     target = prompts(3, 4)
@@ -476,15 +476,15 @@ def padded_source():
 
 
 @pytest.mark.parametrize("ends", [[9], [1, 2, 3, 9], [5, 6, 9]])
-def test_a_cached_decoder_gives_the_logits_of_the_whole_target(ends):
+def test_a_cached_decoder_gives_the_logits_of_the_full_target(ends):
     model, source = translator(), padded_source()
     target = prompts(3, 9)
     target[2, 1:3] = PAD  # padding inside stays hidden from all later positions
     memory, cache, known = model.encode(source), model.new_cache(), 0
-    whole = model.decode(target, memory, source)
+    expected = model.decode(target, memory, source)
     for end in ends:
         logits = model.decode(target[:, :end], memory, source, cache)
-        torch.testing.assert_close(logits, whole[:, known:end])
+        torch.testing.assert_close(logits, expected[:, known:end])
         known = end
 
 
@@ -515,8 +515,8 @@ def test_a_beam_search_may_change_the_order_of_cached_rows(seed):
 
     options = {"beams": 4, "stop_id": STOP, "pad_id": PAD}
     watched.last = start.repeat_interleave(4, dim=0)[:, :0]
-    found = beam_search(watched, start, 12, **options)
-    assert torch.equal(found, beam_search(plain, start, 12, **options))
+    result = beam_search(watched, start, 12, **options)
+    assert torch.equal(result, beam_search(plain, start, 12, **options))
     assert sum(moved) >= 2
 
 
@@ -528,8 +528,8 @@ def test_a_translation_that_does_not_go_on_is_begun_anew():
     shorter, wider = other[:, :3], other[:, :4].repeat_interleave(2, dim=0)
     for ids in (other, other, shorter, shorter.clone(), wider):
         rows = len(ids) // 3
-        whole = model(source.repeat_interleave(rows, dim=0), ids)
-        torch.testing.assert_close(step(ids), whole[:, -1])
+        expected = model(source.repeat_interleave(rows, dim=0), ids)
+        torch.testing.assert_close(step(ids), expected[:, -1])
 
 
 def test_a_step_that_failed_is_begun_anew():

@@ -24,9 +24,9 @@ def test_norms_have_the_epsilon_of_llama_and_of_torch():
     torch.testing.assert_close(RMSNorm(8)(TINY), expected)
     assert not torch.allclose(expected, F.rms_norm(TINY, (8,), eps=1e-6), rtol=0.01)
     for norm in ("pre", "post"):
-        found = Residual(8, 0.0, norm)(TINY, torch.zeros_like)
+        actual = Residual(8, 0.0, norm)(TINY, torch.zeros_like)
         expected = F.layer_norm(TINY, (8,)) if norm == "post" else TINY
-        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(actual, expected)
     normed = Residual(8, 0.0, "pre")(TINY, lambda x: x) - TINY
     torch.testing.assert_close(normed, F.layer_norm(TINY, (8,)))
 
@@ -36,10 +36,10 @@ def test_a_llama_has_the_angles_of_transformers_and_the_epsilon_of_llama():
     ours = LlamaLM(LlamaConfig(vocab_size=11, **size))
     config = transformers.LlamaConfig(hidden_size=16, num_attention_heads=2)
     theirs = LlamaRotaryEmbedding(config)(torch.zeros(1), torch.arange(20)[None])
-    for found, expected in zip(ours.rotary(0, 20), theirs, strict=True):
-        torch.testing.assert_close(found, expected[0])
-    for found, expected in zip(rotary_table(20, 8), theirs, strict=True):
-        torch.testing.assert_close(found, expected[0])
+    for actual, expected in zip(ours.rotary(0, 20), theirs, strict=True):
+        torch.testing.assert_close(actual, expected[0])
+    for actual, expected in zip(rotary_table(20, 8), theirs, strict=True):
+        torch.testing.assert_close(actual, expected[0])
     x = TINY.flatten()[None, None]
     expected = F.rms_norm(x, (16,), eps=1e-5)
     for norm in (ours.norm, ours.blocks[0].attention_norm):

@@ -18,7 +18,7 @@ from course_utils.looking.recording import record
 from course_utils.masks import causal_mask, padding_mask
 from course_utils.models import DecoderLM, Encoder, EncoderDecoder, LlamaLM
 from course_utils.positions import rotary_table, sinusoidal_positions
-from tests.support.twins import llama_twin
+from tests.support.reference_layers import transformers_llama
 
 VOCAB, BATCH, LENGTH = 31, 2, 9
 STACK = StackConfig(d_model=24, num_heads=4, num_layers=3, d_ff=40, max_length=16)
@@ -94,7 +94,7 @@ def test_llama_equals_transformers_forward_and_gradients(num_kv_heads, tied):
     ours = LlamaLM(config).eval()
     for weight in ours.parameters():
         torch.nn.init.normal_(weight, std=0.3)
-    theirs = llama_twin(ours)
+    theirs = transformers_llama(ours)
     ids = some_ids(1)  # id 0 is their padding, which they train no embedding for
     logits, expected = ours(ids), theirs(ids).logits
     torch.testing.assert_close(logits, expected, atol=3e-5, rtol=1e-4)
@@ -230,7 +230,7 @@ def test_tables_are_made_anew_when_a_model_leaves_the_meta_device():
     assert torch.equal(table, sinusoidal_positions(STACK.max_length, 24))
 
 
-def test_fresh_decoders_have_the_spread_of_gpt_2():
+def test_fresh_decoders_have_the_std_of_gpt_2():
     """0.02, and less by the root of twice the depth where a layer writes back."""
     stack = StackConfig(d_model=64, num_heads=2, num_layers=3, positions="learned")
     sizes = {"d_model": 64, "num_heads": 2, "num_layers": 3}

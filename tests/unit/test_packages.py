@@ -76,13 +76,13 @@ def test_five_lines_turn_the_plugin_on_in_an_empty_project(tmp_path):
     page = (PACKAGES / "nbval_strict" / "README.md").read_text("utf-8")
     lines = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]
     (tmp_path / "pyproject.toml").write_text(lines)
-    shown = {"output_type": "stream", "name": "stdout", "text": "5\n"}
-    (tmp_path / "clean.ipynb").write_text(notebook("print(2 + 3)", shown))
-    (tmp_path / "other.ipynb").write_text(notebook("print(2 + 4)", shown))
+    output = {"output_type": "stream", "name": "stdout", "text": "5\n"}
+    (tmp_path / "clean.ipynb").write_text(notebook("print(2 + 3)", output))
+    (tmp_path / "other.ipynb").write_text(notebook("print(2 + 4)", output))
     loud = "import sys\nprint(5)\nprint('oh', file=sys.stderr)"
-    (tmp_path / "loud.ipynb").write_text(notebook(loud, shown))
+    (tmp_path / "loud.ipynb").write_text(notebook(loud, output))
     left = "print(5)\nopen('left.txt', 'w').close()"
-    (tmp_path / "leaves.ipynb").write_text(notebook(left, shown))
+    (tmp_path / "leaves.ipynb").write_text(notebook(left, output))
     (tmp_path / "draws.ipynb").write_text(notebook(DRAW))
     environ = {**os.environ, "PYTHONPATH": str(PACKAGES)}
     command = [sys.executable, "-m", "pytest", "-q"]

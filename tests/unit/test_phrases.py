@@ -247,11 +247,11 @@ def expected(links, mark, source, target):
 
 @pytest.mark.parametrize("split, index, target, mark, links", by_hand())
 def test_translations_and_alignments_written_by_hand(split, index, target, mark, links):
-    found = pair(index, split)
-    assert found.target == target
-    sure, possible = expected(links, mark, found.source_tokens, found.target_tokens)
-    assert found.alignment == sure
-    assert found.possible == possible
+    example = pair(index, split)
+    assert example.target == target
+    sure, possible = expected(links, mark, example.source_tokens, example.target_tokens)
+    assert example.alignment == sure
+    assert example.possible == possible
 
 
 def test_tokens_are_the_pieces_of_gpt2(train, held):
@@ -381,8 +381,8 @@ def test_clitic_negation_and_future_never_meet_in_train(train, held):
     clitic_future = rf"\b(me|nos|lo|la|los|las|le|les) ({future})\b"
     all_three = re.compile(rf"\b(no|nunca) {clitic_future}")
     for name, pairs in {**held, "train": train}.items():
-        found = [bool(all_three.search(p.target.lower())) for p in pairs]
-        assert all(found) if name == "clitic_negation_future" else not any(found), name
+        hits = [bool(all_three.search(p.target.lower())) for p in pairs]
+        assert all(hits) if name == "clitic_negation_future" else not any(hits), name
     texts = [p.target.lower() for p in train]
     assert any(re.search(clitic_future, text) for text in texts)
     assert any(re.search(r"\bno (me|nos|le|les|lo) ", text) for text in texts)

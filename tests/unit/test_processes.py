@@ -28,15 +28,15 @@ def launch(tmp_path, *more, shard="0"):
     )
 
 
-def assert_as_one(tmp_path, whole):
+def assert_as_one(tmp_path, expected):
     for rank in (0, 1):
         seen = json.loads((tmp_path / f"result-{rank}.json").read_text())
         losses, norms, tokens, evaluations = seen
-        assert losses == pytest.approx(whole.losses, abs=1e-9)
-        assert norms == pytest.approx(whole.gradient_norms, abs=1e-9)
-        assert tokens == whole.tokens
+        assert losses == pytest.approx(expected.losses, abs=1e-9)
+        assert norms == pytest.approx(expected.gradient_norms, abs=1e-9)
+        assert tokens == expected.tokens
         assert [value for _, value in evaluations] == pytest.approx(
-            [value for _, value in whole.evaluations], abs=1e-9
+            [value for _, value in expected.evaluations], abs=1e-9
         )
 
 
@@ -58,17 +58,17 @@ def test_two_processes_see_the_losses_of_one(tmp_path, shard):
 )
 def test_one_and_two_processes_go_on_from_each_other(tmp_path, shard, optimizer):
     """Steps 1 and 2 by one, 3 and 4 by two, the others by one again."""
-    whole, kept = run(optimizer=optimizer), tmp_path / "kept"
+    expected, checkpoints = run(optimizer=optimizer), tmp_path / "checkpoints"
     with pytest.raises(KeyboardInterrupt):
-        run(kept, optimizer, stop=3)
-    done = launch(tmp_path, kept, optimizer, "5", shard=shard)
+        run(checkpoints, optimizer, stop=3)
+    done = launch(tmp_path, checkpoints, optimizer, "5", shard=shard)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert [x.name[-1] for x in list_checkpoints(kept)] == ["2", "4"]
+    assert [x.name[-1] for x in list_checkpoints(checkpoints)] == ["2", "4"]
 
-    history = run(kept, optimizer)
-    assert history.tokens == whole.tokens
-    assert history.losses == pytest.approx(whole.losses, abs=1e-9)
-    assert history.gradient_norms == pytest.approx(whole.gradient_norms, abs=1e-9)
+    history = run(checkpoints, optimizer)
+    assert history.tokens == expected.tokens
+    assert history.losses == pytest.approx(expected.losses, abs=1e-9)
+    assert history.gradient_norms == pytest.approx(expected.gradient_norms, abs=1e-9)
 
 
 def two(rank):
@@ -78,13 +78,13 @@ def two(rank):
     return one
 
 
-def test_shares_are_all_rows_once_and_weigh_as_their_labels():
+def test_ranks_have_all_rows_once_and_weigh_as_their_labels():
     inputs = torch.arange(10).reshape(5, 2)
     labels = inputs.clone()
     labels[0, 0] = IGNORED
-    shares = [two(rank).rows_of_rank((inputs, labels)) for rank in (0, 1)]
-    assert [rows[0][:, 0].tolist() for rows, _ in shares] == [[0, 4, 8], [2, 6]]
-    assert [weight for _, weight in shares] == pytest.approx([10 / 9, 8 / 9])
+    parts = [two(rank).rows_of_rank((inputs, labels)) for rank in (0, 1)]
+    assert [rows[0][:, 0].tolist() for rows, _ in parts] == [[0, 4, 8], [2, 6]]
+    assert [weight for _, weight in parts] == pytest.approx([10 / 9, 8 / 9])
     with pytest.raises(
         ValueError, match=r"a label for each process, labels per rank: \[2, 0\]"
     ):

@@ -234,7 +234,7 @@ def classifier():
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 10, 0, 0]])
 
 
-def test_the_classifier_reads_the_position_it_is_told(classifier):
+def test_the_classifier_reads_the_position_it_is_given(classifier):
     hidden = classifier.encoder(IDS)
     positions = torch.tensor([3, 1])
     logits = classifier(IDS, positions)

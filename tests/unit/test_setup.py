@@ -27,10 +27,10 @@ PINNED = ("requirements.txt", "requirements-dev.txt", "constraints.txt")
 def pins(*names):
     """{package: its pin} in files of requirements, as far as they count here."""
     lines = [n for name in names for n in (ROOT / name).read_text().splitlines()]
-    found = [Requirement(line.split(" #")[0]) for line in lines if line[:1].isalpha()]
-    found = [pin for pin in found if pin.marker is None or pin.marker.evaluate()]
-    assert len({pin.name for pin in found}) == len(found), "pinned twice"
-    return {pin.name: pin for pin in found}
+    parsed = [Requirement(line.split(" #")[0]) for line in lines if line[:1].isalpha()]
+    parsed = [pin for pin in parsed if pin.marker is None or pin.marker.evaluate()]
+    assert len({pin.name for pin in parsed}) == len(parsed), "pinned twice"
+    return {pin.name: pin for pin in parsed}
 
 
 def with_all_they_need(requirements):
@@ -140,9 +140,9 @@ def test_reset_brings_one_back_and_loses_nothing(house):
     for path in (house / "work").iterdir():
         path.write_text("my answers")
     for count in (1, 2):
-        kept = working_copies.reset_copy("01", house)
-        assert kept.name == f"01_attention.old-{count}.ipynb"
-        assert kept.read_text() == "my answers"
+        saved = working_copies.reset_copy("01", house)
+        assert saved.name == f"01_attention.old-{count}.ipynb"
+        assert saved.read_text() == "my answers"
         assert working_copies.reset_copy("01", house) is None, "nothing was edited"
         (house / "work" / "01_attention.ipynb").write_text("my answers")
     assert (house / "work" / "00_start_here.ipynb").read_text() == "my answers"
@@ -202,9 +202,9 @@ def test_figures_get_the_alt_texts_that_their_cell_keeps(tmp_path):
     from nbformat.v4 import new_code_cell, new_notebook
 
     path = tmp_path / "90_alts.ipynb"
-    kept = {"alt": ["It falls.", "unused", "A seven."]}
+    cell_metadata = {"alt": ["It falls.", "unused", "A seven."]}
     merged = new_code_cell("print('a')\nprint('b', flush=True)\nprint('c')")
-    cells = [new_code_cell(ALTS, metadata=kept), new_code_cell(ALTS), merged]
+    cells = [new_code_cell(ALTS, metadata=cell_metadata), new_code_cell(ALTS), merged]
     nbformat.write(new_notebook(cells=cells), path)
     refresh.refresh(path, data="abc")
     notebook = nbformat.read(path, as_version=4)
@@ -214,7 +214,7 @@ def test_figures_get_the_alt_texts_that_their_cell_keeps(tmp_path):
     ]
     assert alts[0] == ["It falls.", "Given in the call.", "A seven."]
     assert alts[1][2] == "A figure with these words: Q | 7"
-    assert notebook.cells[0].metadata.alt == kept["alt"]
+    assert notebook.cells[0].metadata.alt == cell_metadata["alt"]
     assert [output.text for output in notebook.cells[2].outputs] == ["a\nb\nc\n"]
     assert notebook.metadata.made_with == fingerprint() | {"data": "abc"}
 

@@ -66,7 +66,7 @@ beat close
 
 
 @pytest.fixture(scope="module")
-def told():
+def samples():
     return [story(index) for index in range(10_000)]
 
 
@@ -78,33 +78,33 @@ def parses(text):
 # --- the world -----------------------------------------------------------------------
 
 
-def test_sizes(told):
+def test_sizes(samples):
     words = {piece.strip().lower() for piece in stories.vocabulary()}
     assert sum(word.isalpha() for word in words) >= 600
     assert len(stories.plots()) == 20
-    assert {one.plot for one in told} == set(stories.plots())
+    assert {one.plot for one in samples} == set(stories.plots())
     assert stories.story_count() >= 10**15
-    assert 80 <= statistics.median(len(one.text.split()) for one in told) <= 150
-    heroes = {one.bindings["hero"] for one in told}
+    assert 80 <= statistics.median(len(one.text.split()) for one in samples) <= 150
+    heroes = {one.bindings["hero"] for one in samples}
     assert len(heroes) >= 30
     for beats in load_grammar().sections.values():
         assert all(len(beat.wordings.options) >= 2 for beat in beats)
     assert all(len(load_grammar().sections[plot]) >= 5 for plot in stories.plots())
 
 
-def test_same_text_everywhere(told):
-    text = "".join(one.text + "\n" for one in told[:1000])
+def test_same_text_everywhere(samples):
+    text = "".join(one.text + "\n" for one in samples[:1000])
     assert hashlib.sha256(text.encode()).hexdigest() == FIRST_THOUSAND
     assert story(7) == story(7, seed=0)
     assert story(7).text != story(7, seed=1).text
     assert story(np.int64(7), np.int64(1)) == story(7, 1)
-    assert len({one.text for one in told}) == len(told)
+    assert len({one.text for one in samples}) == len(samples)
 
 
-def test_tokens_are_the_pieces_of_gpt2(told):
+def test_tokens_are_the_pieces_of_gpt2(samples):
     gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
     known = set(stories.vocabulary())
-    for one in told[:500]:
+    for one in samples[:500]:
         assert one.tokens == [*pieces(one.text), END]
         theirs = [
             piece.replace("Ġ", " ") for piece, _ in gpt2.pre_tokenize_str(one.text)
@@ -114,8 +114,8 @@ def test_tokens_are_the_pieces_of_gpt2(told):
         assert "".join(one.beats.values()) == one.text
 
 
-def test_articles_agree_and_words_are_not_doubled(told):
-    for one in told:
+def test_articles_agree_and_words_are_not_doubled(samples):
+    for one in samples:
         assert not re.search(r"\b[Aa] [aeiou]|\b[Aa]n (?!hour)[^aeiou]", one.text)
         words = one.text.split()
         assert all(a != b for a, b in itertools.pairwise(words)), one.text
@@ -124,8 +124,8 @@ def test_articles_agree_and_words_are_not_doubled(told):
 # --- probabilities -------------------------------------------------------------------
 
 
-def test_exactly_one_parse_and_its_probability(told):
-    for one in told[:400]:
+def test_exactly_one_parse_and_its_probability(samples):
+    for one in samples[:400]:
         assert parses(one.text) == 1
         assert sum(one.floor) == pytest.approx(-one.log_probability, abs=1e-9)
         assert len(one.floor) == len(one.tokens) == len(one.kinds)
@@ -156,10 +156,10 @@ def test_probabilities_of_a_small_world_sum_to_one():
         )
 
 
-def test_next_token_chances_sum_to_one(told):
+def test_next_token_chances_sum_to_one(samples):
     grammar, start = load_grammar(), first_node(load_grammar(), load_graph())
     steps = [[Reading(1.0, start, {})]]
-    steps += [r for _, r in read(told[5].tokens, start, grammar.slots)]
+    steps += [r for _, r in read(samples[5].tokens, start, grammar.slots)]
     for position in (0, 7, 30, 60, 100):
         before = math.fsum(r.weight for r in steps[position])
         after = [
@@ -170,7 +170,7 @@ def test_next_token_chances_sum_to_one(told):
         assert math.fsum(after) == pytest.approx(1, abs=1e-9)
 
 
-def test_floor(told):
+def test_floor(samples):
     floor = stories.mean_floor(300)
     assert 0.4 <= floor.nats_per_token <= 0.8
     assert floor.nats_per_story == pytest.approx(stories.entropy(), rel=0.02)
@@ -182,14 +182,14 @@ def test_floor(told):
     )
     # copied tokens are nearly certain: what costs nats is the choice to copy
     assert parts["copying"] / tokens["copying"] < floor.nats_per_token / 2
-    size = sum(len(one.text.encode()) + 1 for one in told[:300])
-    nats = -sum(one.log_probability for one in told[:300])
+    size = sum(len(one.text.encode()) + 1 for one in samples[:300])
+    nats = -sum(one.log_probability for one in samples[:300])
     assert floor.bits_per_byte == pytest.approx(nats / math.log(2) / size)
 
 
-def test_kinds(told):
+def test_kinds(samples):
     grammar, start = load_grammar(), first_node(load_grammar(), load_graph())
-    for one in told[:200]:
+    for one in samples[:200]:
         readings = [None, *(r for _, r in read(one.tokens, start, grammar.slots))]
         for token, kind, before in zip(one.tokens, one.kinds, readings, strict=False):
             may_end = before and any(END in r.node.steps for r in before if not r.rest)
@@ -232,7 +232,7 @@ def is_hero(token, one):
         ("[an egg|a red egg]", "[an egg| a red egg ]", 14, "a space at the end"),
     ],
 )
-def test_a_faulty_grammar_is_told_its_line(old, new, line, words):
+def test_a_faulty_grammar_is_reported_with_its_line(old, new, line, words):
     with pytest.raises(GrammarError, match=rf"stories.txt, line {line}: .*") as caught:
         read_grammar(TINY.replace(old, new, 1))
     assert words in str(caught.value)
@@ -261,10 +261,10 @@ def test_a_grammar_that_lacks_a_part_is_refused(begin, end, words):
 
 
 @pytest.mark.slow
-def test_no_false_alarm(told):
-    for one in told:
+def test_no_false_alarm(samples):
+    for one in samples:
         assert grade(one.text).full_marks, f"{one.text}\n{grade(one.text)}"
-    assert grade(told[0].text).plot == told[0].plot
+    assert grade(samples[0].text).plot == samples[0].plot
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_no_false_alarm(told):
         (3, " was ", " wsa ", "unknown word", None),
     ],
 )
-def test_the_first_mistake_is_named_and_placed(index, old, new, kind, position):
+def test_the_first_mistake_is_named_and_located(index, old, new, kind, position):
     one = story(index)
     if old is None:
         text = new
@@ -324,14 +324,14 @@ def test_a_forgotten_word_is_named_after_its_slot(slot, kind):
     assert tried > 10 and named > 0.9 * tried, (named, tried)
 
 
-def test_a_cut_story_has_no_ending(told):
-    for one in told[:20]:
+def test_a_cut_story_has_no_ending(samples):
+    for one in samples[:20]:
         cut = "".join(one.tokens[: len(one.tokens) // 2])
         assert grade(cut).mistake.kind == "no ending"
 
 
-def test_a_hero_of_the_readers_own(told):
-    one = next(one for one in told if one.bindings["hero"] == "Lily")
+def test_a_hero_of_the_readers_own(samples):
+    one = next(one for one in samples if one.bindings["hero"] == "Lily")
     text = one.text.replace("Lily", "Zoe")
     assert not grade(text).full_marks
     assert grade(text, extra_names={"Zoe": "girl"}).full_marks
@@ -339,23 +339,23 @@ def test_a_hero_of_the_readers_own(told):
     assert grade(one.text, extra_names={"Zoe": "girl"}).full_marks
 
 
-def share_of_full_marks(texts):
+def fraction_of_full_marks(texts):
     return sum(grade(text).full_marks for text in texts) / len(texts)
 
 
-def test_shuffled_beats_fail(told):
+def test_shuffled_beats_fail(samples):
     rng, texts = random.Random(0), []
-    for one in told[:60]:
+    for one in samples[:60]:
         parts = list(one.beats.values())
         middle = parts[3:-1]
         rng.shuffle(middle)
         texts.append("".join([*parts[:3], *middle, parts[-1]]))
-    assert share_of_full_marks(texts) < 0.05
+    assert fraction_of_full_marks(texts) < 0.05
 
 
-def test_a_five_gram_sampler_fails(told):
+def test_a_five_gram_sampler_fails(samples):
     after = defaultdict(Counter)
-    for one in told[:3000]:
+    for one in samples[:3000]:
         tokens = [""] * 4 + one.tokens
         for place in range(4, len(tokens)):
             after[tuple(tokens[place - 4 : place])][tokens[place]] += 1
@@ -366,4 +366,4 @@ def test_a_five_gram_sampler_fails(told):
             options = after[tuple(tokens[-4:])]
             tokens += rng.choices(list(options), list(options.values()))
         texts.append("".join(tokens).removesuffix(END))
-    assert share_of_full_marks(texts) < 0.05
+    assert fraction_of_full_marks(texts) < 0.05

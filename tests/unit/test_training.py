@@ -495,7 +495,7 @@ def test_label_smoothing_is_the_mixture_with_the_uniform_distribution():
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_loss_found_in_pieces_is_that_of_all_logits_at_once(smoothing):
+def test_the_loss_computed_in_pieces_is_that_of_all_logits_at_once(smoothing):
     torch.manual_seed(0)
     logits = torch.randn(3, 2 * PIECE // 3 + 50, 37).bfloat16()  # the last is shorter
     labels = torch.randint(37, logits.shape[:2])
@@ -643,7 +643,7 @@ def broken(model, batch, label_smoothing):
     raise RuntimeError
 
 
-def test_a_float_batch_is_cast_alike_in_training_and_evaluation():
+def test_training_and_evaluation_cast_a_float_batch_the_same_way():
     """B7: a float64 model trained on a float32 batch, then its evaluation stopped."""
     model = nn.Linear(3, 2).double()
 
@@ -716,7 +716,7 @@ def test_bfloat16_ends_where_float32_ends():
 
 
 @pytest.mark.parametrize(
-    "told, able, expected",
+    "reported, able, expected",
     [
         ("AVX512", {"avx2": True}, "float32"),
         ("AVX512", {"avx512_bf16": True}, "bfloat16"),
@@ -724,8 +724,10 @@ def test_bfloat16_ends_where_float32_ends():
         ("AVX2", {"avx512_bf16": True}, "float32"),
     ],
 )
-def test_precision_follows_what_the_processor_has(monkeypatch, told, able, expected):
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: told)
+def test_precision_follows_what_the_processor_has(
+    monkeypatch, reported, able, expected
+):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: reported)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
     assert find_precision(torch.device("cpu")) == expected
 
@@ -754,8 +756,8 @@ def test_a_bar_only_for_a_person(monkeypatch, capfd):
     monkeypatch.setenv("TQDM_DISABLE", "0")
     assert is_watched()
     train(make_model(), batches, replace(CONFIG, steps=2, warmup_steps=1))
-    shown = capfd.readouterr().err
-    assert "2/2" in shown and "loss=" in shown
+    output = capfd.readouterr().err
+    assert "2/2" in output and "loss=" in output
 
 
 # ---- checkpoints
@@ -775,18 +777,18 @@ def failing_at(stop):
 @pytest.mark.slow
 @optimizers
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer):
-    whole = run(tmp_path / "whole", optimizer)
-    assert whole == train(make_model(), batches, replace(CONFIG, optimizer=optimizer))
+    full = run(tmp_path / "full", optimizer)
+    assert full == train(make_model(), batches, replace(CONFIG, optimizer=optimizer))
 
     for stop in (1, 5, 12, STEPS - 1):
         config = replace(CONFIG, optimizer=optimizer, checkpoint_every=2)
         with pytest.raises(KeyboardInterrupt):
             train(make_model(), failing_at(stop), config, checkpoints=tmp_path / "cut")
-        kept = [path.name for path in list_checkpoints(tmp_path / "cut")]
+        names = [path.name for path in list_checkpoints(tmp_path / "cut")]
         newest = stop // 2 * 2
-        assert kept == [f"step-{i:07d}" for i in (newest - 2, newest) if i > 0]
-    assert run(tmp_path / "cut", optimizer) == whole
-    assert run(tmp_path / "cut", optimizer) == whole  # a finished run is only loaded
+        assert names == [f"step-{i:07d}" for i in (newest - 2, newest) if i > 0]
+    assert run(tmp_path / "cut", optimizer) == full
+    assert run(tmp_path / "cut", optimizer) == full  # a finished run is only loaded
 
 
 def test_a_finished_run_gives_back_the_trained_weights(tmp_path):
@@ -808,7 +810,7 @@ def test_evaluations_survive_a_resumption(tmp_path):
         "evaluate": lambda model: mean_loss(model, batches, 2),
         "evaluate_every": 3,
     }
-    whole = train(make_model(), batches, config, checkpoints=tmp_path / "a", **options)
+    full = train(make_model(), batches, config, checkpoints=tmp_path / "a", **options)
 
     with pytest.raises(KeyboardInterrupt):
         train(
@@ -821,7 +823,7 @@ def test_evaluations_survive_a_resumption(tmp_path):
     resumed = train(
         make_model(), batches, config, checkpoints=tmp_path / "b", **options
     )
-    assert resumed == whole and len(whole.evaluations) == 8
+    assert resumed == full and len(full.evaluations) == 8
 
 
 def test_the_time_of_a_resumed_run_counts_its_beginning(tmp_path, monkeypatch):
@@ -835,7 +837,7 @@ def test_the_time_of_a_resumed_run_counts_its_beginning(tmp_path, monkeypatch):
     assert history.seconds == 6
 
 
-def test_the_newest_two_are_kept_and_leftovers_are_cleared(tmp_path):
+def test_the_newest_two_remain_and_leftovers_are_cleared(tmp_path):
     (tmp_path / "step-0000099.tmp").mkdir()
     run(tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -883,14 +885,14 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     ids=["gone", "half"],
 )
 def test_a_damaged_checkpoint_is_named(tmp_path, capfd, part, damage):
-    whole = run(tmp_path)
+    full = run(tmp_path)
     newest = list_checkpoints(tmp_path)[-1]
     damage(newest / part)
     with pytest.raises(ValueError, match=r"step-0000024 cannot be read .* delete it"):
         run(tmp_path)
     assert capfd.readouterr().err == ""
     shutil.rmtree(newest)
-    assert run(tmp_path) == whole
+    assert run(tmp_path) == full
 
 
 def test_another_loss_is_another_run(tmp_path):

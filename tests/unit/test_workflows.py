@@ -38,7 +38,7 @@ BROKEN = """<testsuites><testsuite>
 <testcase classname="notebooks.02_multi_head_attention.ipynb" name="In [1] 02-003"/>
 <testcase classname="notebooks.03_masks.ipynb" name="In [7] 03-020"><error>no
 module</error></testcase></testsuite></testsuites>"""
-WHOLE = (
+PASSED = (
     '<testsuites><testsuite><testcase classname="a" name="b"/></testsuite></testsuites>'
 )
 
@@ -66,7 +66,7 @@ def test_what_a_job_runs_is_there(name):
     "report, code, names",
     [
         (BROKEN, 1, ["01_attention.ipynb: In [3] 01-009", "03_masks.ipynb: In [7]"]),
-        (WHOLE, 0, []),
+        (PASSED, 0, []),
         ("", 1, ["was not written"]),  # it broke before the notebooks: no success
     ],
 )
@@ -92,5 +92,5 @@ def test_the_newest_versions_name_the_first_broken_cells(tmp_path, report, code,
 
 
 def test_a_report_without_failures_names_nothing(tmp_path):
-    (tmp_path / "report.xml").write_text(WHOLE)
+    (tmp_path / "report.xml").write_text(PASSED)
     assert first_broken(tmp_path / "report.xml") == []

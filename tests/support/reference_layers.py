@@ -75,7 +75,7 @@ def torch_decoder_layer(block, config):
     return layer
 
 
-def llama_twin(model):
+def transformers_llama(model):
     """transformers.LlamaForCausalLM with the weights of our LlamaLM."""
     from transformers import LlamaConfig as TheirConfig
     from transformers import LlamaForCausalLM
