@@ -34,7 +34,7 @@ def _products(queries, keys):
     return queries @ keys.transpose(-2, -1)
 
 
-def _whole_width(queries, keys):
+def _model_width(queries, keys):
     heads = queries.shape[1] if queries.ndim == 4 else 1
     return _products(queries, keys) / (heads * queries.shape[-1]) ** 0.5
 
@@ -82,7 +82,7 @@ SCORES = Exercise(
         ),
         Mistake(
             "the root of the whole model's width",
-            _whole_width,
+            _model_width,
             "Right for one head, too small for several. Over how many numbers does one "
             "dot product run here?",
             "Heads do not share a dot product. Only the last axis is summed.",
@@ -134,7 +134,7 @@ SCORES = Exercise(
 # --- weights -----------------------------------------------------------------------
 
 
-def shares(scores: Tensor) -> Tensor:
+def normalized_powers(scores: Tensor) -> Tensor:
     """Powers of what each score lies below the highest of its row, made to sum to 1."""
     powers = (scores - scores.max(dim=-1, keepdim=True).values).exp()
     return powers / powers.sum(dim=-1, keepdim=True)
@@ -165,7 +165,7 @@ def _powers(scores):
     return (scores - scores.amax(dim=-1, keepdim=True)).exp()
 
 
-def _whole_maximum(scores):
+def _global_maximum(scores):
     return _without_maximum(scores - scores.max())
 
 
@@ -178,7 +178,7 @@ WEIGHTS = Exercise(
     "Gives weights “… q k” for scores “… q k”: shares of each query over its keys, for "
     "scores of any size. One overflow makes NaN of a whole training run.",
     ("scores",),
-    shares,
+    normalized_powers,
     _hot_scores,
     (
         Mistake(
@@ -209,7 +209,7 @@ WEIGHTS = Exercise(
         ),
         Mistake(
             "one maximum for the whole table",
-            _whole_maximum,
+            _global_maximum,
             "No row overflows. But look at a row far below the largest score: 0 / 0.",
             "Each row is a softmax of its own, so each needs a maximum of its own. "
             "keepdim=True helps.",

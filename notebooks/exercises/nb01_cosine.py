@@ -33,7 +33,7 @@ def _column_unit(x):
     return F.normalize(x, dim=0)
 
 
-def _whole_unit(x):
+def _frobenius_unit(x):
     return x / x.norm()
 
 
@@ -114,7 +114,7 @@ COSINE = Exercise(
         ),
         Mistake(
             "one length for the whole matrix",
-            lambda q, k, v, t: _mix(_whole_unit(q) @ _whole_unit(k).T / t, v),
+            lambda q, k, v, t: _mix(_frobenius_unit(q) @ _frobenius_unit(k).T / t, v),
             "You divide all rows of a matrix by one number, so a long query is still "
             "longer than the others. How many lengths do three queries have?",
             "A norm without dim runs over everything. Which axis belongs to a vector?",

@@ -16,13 +16,13 @@ def through_softmax(weights: Tensor, gradients: Tensor) -> Tensor:
 
 
 def _rows(generator):
-    def one(*shape, spread=1.0):
-        weights = (spread * normal(generator, *shape)).softmax(dim=-1)
+    def one(*shape, std=1.0):
+        weights = (std * normal(generator, *shape)).softmax(dim=-1)
         return weights, 3 * normal(generator, *shape)
 
     _, loud = one(2, 4)
     loud[0] = 0
-    saturated, _ = one(2, 4, spread=200.0)
+    saturated, _ = one(2, 4, std=200.0)
     return [one(1, 4), one(3, 5), one(2, 3, 5), (saturated, 100 * loud)]
 
 

@@ -51,8 +51,8 @@ def _raw_powers(scores, mask):
 
 
 def _divided_again(scores, mask):
-    kept = scores.softmax(dim=-1) * mask
-    return kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+    masked = scores.softmax(dim=-1) * mask
+    return masked / masked.sum(dim=-1, keepdim=True).clamp(min=1e-9)
 
 
 def weights(scores: Tensor, mask: Tensor) -> Tensor:

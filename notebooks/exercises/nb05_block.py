@@ -31,8 +31,8 @@ def _feedforward(generator, width):
 
 def _dropout(generator, width):
     """Always the same third of the columns, so that two answers can be compared."""
-    kept = torch.randperm(width, generator=generator) % 3 > 0
-    return lambda x: x * kept * 1.5
+    keep_mask = torch.randperm(width, generator=generator) % 3 > 0
+    return lambda x: x * keep_mask * 1.5
 
 
 def _parts(generator):

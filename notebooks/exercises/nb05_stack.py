@@ -19,14 +19,14 @@ from named_mistakes.drawing import Part, normal
 
 def stack(x: Tensor, blocks: list[nn.Module], norm: nn.Module) -> Tensor:
     """The forward pass of the shared encoder, from the embedding on, "b t m"."""
-    whole = SimpleNamespace(
+    encoder = SimpleNamespace(
         vocab_size=2,
         pad_id=0,
         embedding=lambda ids: x,
         blocks=[lambda x, mask, one=one: one(x) for one in blocks],
         norm=norm,
     )
-    return Encoder.forward(whole, torch.ones(x.shape[:2], dtype=torch.int64))
+    return Encoder.forward(encoder, torch.ones(x.shape[:2], dtype=torch.int64))
 
 
 def _block(generator, width):

@@ -48,10 +48,10 @@ def _writer(texts, size, lost, noise):
     def model(ids):
         length = ids.shape[1]
         fits = (ids[:, None] == texts[:, :length]).cumprod(dim=-1)  # "b text t"
-        found = fits.argmax(dim=1)
-        wanted = texts[found, torch.arange(1, length + 1)]
-        wanted = wanted.where(fits.any(dim=1), lost)
-        return 5 * F.one_hot(wanted, size) + noise[:length]
+        matching = fits.argmax(dim=1)
+        next_ids = texts[matching, torch.arange(1, length + 1)]
+        next_ids = next_ids.where(fits.any(dim=1), lost)
+        return 5 * F.one_hot(next_ids, size) + noise[:length]
 
     return model
 

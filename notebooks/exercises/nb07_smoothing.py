@@ -16,14 +16,14 @@ def smoothed(right: int, vocab_size: int, epsilon: float) -> Tensor:
     return (1 - epsilon) * hard + epsilon / vocab_size
 
 
-def _spread(right, vocab_size, at_right, elsewhere):
+def _distribution(right, vocab_size, at_right, elsewhere):
     target = torch.full((vocab_size,), float(elsewhere))
     target[right] = at_right
     return target
 
 
 def _normalized(right, vocab_size, epsilon):
-    target = _spread(right, vocab_size, 1.0, epsilon / vocab_size)
+    target = _distribution(right, vocab_size, 1.0, epsilon / vocab_size)
     return target / target.sum()
 
 
@@ -37,37 +37,37 @@ SMOOTHED = Exercise(
     (
         Mistake(
             "the right token gets no crumb",
-            lambda r, v, e: _spread(r, v, 1 - e, e / v),
+            lambda r, v, e: _distribution(r, v, 1 - e, e / v),
             "It adds up to a little less than 1.",
             "The crumbs go to *all* tokens. Is the right one among them?",
         ),
         Mistake(
             "shared by the others only",
-            lambda r, v, e: _spread(r, v, 1 - e, e / (v - 1)),
+            lambda r, v, e: _distribution(r, v, 1 - e, e / (v - 1)),
             "It adds up to 1, but you cut the crumbs into v − 1 pieces.",
             "In the formula everyone gets one, the right token too.",
         ),
         Mistake(
             "epsilon for everyone",
-            lambda r, v, e: _spread(r, v, 1 - e, e),
+            lambda r, v, e: _distribution(r, v, 1 - e, e),
             "Each wrong token gets all of epsilon: too much by far.",
             "Epsilon is *shared* by the vocabulary.",
         ),
         Mistake(
             "nothing is taken away",
-            lambda r, v, e: _spread(r, v, 1 + e / v, e / v),
+            lambda r, v, e: _distribution(r, v, 1 + e / v, e / v),
             "All tokens get a share, and the right one keeps its own: more than 1.",
             "From whom is epsilon taken?",
         ),
         Mistake(
             "the hard target",
-            lambda r, v, e: _spread(r, v, 1.0, 0.0),
+            lambda r, v, e: _distribution(r, v, 1.0, 0.0),
             "That is the target without any smoothing.",
             "With epsilon 0 you would be right.",
         ),
         Mistake(
             "epsilon is not divided by v",
-            lambda r, v, e: _spread(r, v, 1.0, e),
+            lambda r, v, e: _distribution(r, v, 1.0, e),
             "Every token gets all of epsilon, also the right one: it adds up to far "
             "more than 1.",
             "What everyone gets has to add up to epsilon. How many are there?",
@@ -89,34 +89,34 @@ SMOOTHED = Exercise(
         ),
         Mistake(
             "epsilon is added, then divided by the sum",
-            lambda r, v, e: _spread(r, v, (1 + e / v) / (1 + e), e / v / (1 + e)),
+            lambda r, v, e: _distribution(r, v, (1 + e / v) / (1 + e), e / v / (1 + e)),
             "All crumbs are added to a whole 1, and you divide by 1 + epsilon. Where "
             "does epsilon come from in the formula?",
             "The right token gives epsilon away first. Then nothing has to be divided.",
         ),
         Mistake(
             "epsilon is taken away only",
-            lambda r, v, e: _spread(r, v, 1 - e, 0.0),
+            lambda r, v, e: _distribution(r, v, 1 - e, 0.0),
             "It adds up to 1 − epsilon. Where has epsilon gone?",
             "What the right token gives away is shared by all tokens.",
         ),
         Mistake(
             "the right token keeps 1",
-            lambda r, v, e: _spread(r, v, 1.0, e / v),
+            lambda r, v, e: _distribution(r, v, 1.0, e / v),
             "The others are right. All together they add up to more than 1: how much "
             "should the right token have?",
             "It gives epsilon away, and gets one crumb back.",
         ),
         Mistake(
             "crumbs of epsilon / (v − 1) for all",
-            lambda r, v, e: _spread(r, v, 1 - e + e / (v - 1), e / (v - 1)),
+            lambda r, v, e: _distribution(r, v, 1 - e + e / (v - 1), e / (v - 1)),
             "Every token gets a crumb, as it should, but it adds up to more than 1. "
             "Into how many pieces do you cut epsilon?",
             "As many pieces as tokens.",
         ),
         Mistake(
             "1 − epsilon / v for the right token",
-            lambda r, v, e: _spread(r, v, 1 - e / v, e / v),
+            lambda r, v, e: _distribution(r, v, 1 - e / v, e / v),
             "The others are right. The right token gives away no more than one crumb.",
             "It gives away all of epsilon, and gets one crumb back.",
         ),

@@ -25,9 +25,9 @@ def _beam_cases(generator):
     def one(width, size):
         dtype = torch.get_default_dtype()
         noise = torch.randn((width, size), generator=generator, dtype=dtype)
-        spread = torch.linspace(0, 3, size, dtype=dtype) + 0.02 * noise
+        spaced = torch.linspace(0, 3, size, dtype=dtype) + 0.02 * noise
         order = torch.rand((width, size), generator=generator).argsort(dim=1)
-        log_probs = spread.gather(1, order).log_softmax(dim=-1)
+        log_probs = spaced.gather(1, order).log_softmax(dim=-1)
         totals = -torch.arange(1, width + 1, dtype=dtype) * 0.77
         log_probs[-1] = torch.linspace(0, 9, size, dtype=dtype).log_softmax(dim=-1)
         return totals, log_probs

@@ -22,8 +22,8 @@ def clipped(output: list[str], references: list[list[str]], n: int) -> tuple[int
     allowed = Counter()
     for reference in references:
         allowed |= count_runs(reference)  # the larger count of each run
-    found = count_runs(output)
-    return (found & allowed).total(), found.total()
+    output_runs = count_runs(output)
+    return (output_runs & allowed).total(), output_runs.total()
 
 
 def _words(text: str) -> list[str]:
@@ -32,35 +32,35 @@ def _words(text: str) -> list[str]:
 
 def _unclipped(output, references, n):
     known = {run for reference in references for run in runs(reference, n)}
-    found = runs(output, n)
-    hits = sum(count for run, count in found.items() if run in known)
-    return hits, found.total()
+    output_runs = runs(output, n)
+    hits = sum(count for run, count in output_runs.items() if run in known)
+    return hits, output_runs.total()
 
 
 def _each_once(output, references, n):
     known = {run for reference in references for run in runs(reference, n)}
-    found = set(runs(output, n))
-    return len(found & known), len(found)
+    output_runs = set(runs(output, n))
+    return len(output_runs & known), len(output_runs)
 
 
 def _added_up(output, references, n):
     allowed = Counter()
     for reference in references:
         allowed += runs(reference, n)
-    found = runs(output, n)
-    return (found & allowed).total(), found.total()
+    output_runs = runs(output, n)
+    return (output_runs & allowed).total(), output_runs.total()
 
 
 def _hits_added(output, references, n):
-    found = runs(output, n)
-    hits = sum((found & runs(reference, n)).total() for reference in references)
-    return hits, found.total()
+    output_runs = runs(output, n)
+    hits = sum((output_runs & runs(reference, n)).total() for reference in references)
+    return hits, output_runs.total()
 
 
 def _best_reference(output, references, n):
-    found = runs(output, n)
-    hits = [(found & runs(reference, n)).total() for reference in references]
-    return max(hits), found.total()
+    output_runs = runs(output, n)
+    hits = [(output_runs & runs(reference, n)).total() for reference in references]
+    return max(hits), output_runs.total()
 
 
 def _of_the_reference(output, references, n):
@@ -72,8 +72,8 @@ def _counts_of_the_references(output, references, n):
     allowed = Counter()
     for reference in references:
         allowed |= runs(reference, n)
-    found = runs(output, n)
-    return sum(allowed[run] for run in found), found.total()
+    output_runs = runs(output, n)
+    return sum(allowed[run] for run in output_runs), output_runs.total()
 
 
 def _shorter_at_the_end(output, references, n):
@@ -90,10 +90,12 @@ def _shorter_at_the_end(output, references, n):
 
 def _inside_of_words(output, references, n):
     """Joins the words and looks for a run in the text, also inside of words."""
-    found = runs(output, n)
+    output_runs = runs(output, n)
     texts = [" ".join(reference) for reference in references]
-    allowed = {run: max(text.count(" ".join(run)) for text in texts) for run in found}
-    return (found & Counter(allowed)).total(), found.total()
+    allowed = {
+        run: max(text.count(" ".join(run)) for text in texts) for run in output_runs
+    }
+    return (output_runs & Counter(allowed)).total(), output_runs.total()
 
 
 def _one_long_reference(output, references, n):

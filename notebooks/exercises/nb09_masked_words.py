@@ -24,11 +24,11 @@ def hide(ids: Ids, chosen: Bool[Tensor, "b t"], mask_id: int) -> tuple[Ids, Ids]
 def _cases(generator):
     """Padding is chosen too; rows without padding; nothing chosen; one row."""
 
-    def one(lengths, size, mask_id, share):
+    def one(lengths, size, mask_id, fraction):
         length = max(lengths)
         ids = torch.randint(3, size, (len(lengths), length), generator=generator)
         real = torch.arange(length) < torch.tensor(lengths)[:, None]
-        chosen = torch.rand(ids.shape, generator=generator) < share
+        chosen = torch.rand(ids.shape, generator=generator) < fraction
         return ids * real, chosen, mask_id
 
     padded, words, mask_id = one([4, 7, 2], 20, 20, 0.5)

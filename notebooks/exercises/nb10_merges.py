@@ -174,10 +174,10 @@ def merge(word: Word, pair: bpe.Pair, new: int) -> list[int]:
     return result
 
 
-def _joined(word, pair, new, *, step=2, found=lambda here, pair: here == pair):
+def _joined(word, pair, new, *, step=2, matches=lambda here, pair: here == pair):
     result, place = [], 0
     while place < len(word):
-        hit = found(tuple(word[place : place + 2]), pair)
+        hit = matches(tuple(word[place : place + 2]), pair)
         result.append(new if hit else word[place])
         place += step if hit else 1
     return result
@@ -187,9 +187,9 @@ def _up_to_the_last(word, pair, new):
     """Walks while there is a pair to compare, and forgets the id that remains."""
     result, place = [], 0
     while place < len(word) - 1:
-        found = word[place : place + 2] == pair
-        result.append(new if found else word[place])
-        place += 2 if found else 1
+        match = word[place : place + 2] == pair
+        result.append(new if match else word[place])
+        place += 2 if match else 1
     return result
 
 
@@ -197,9 +197,9 @@ def _pair_at_the_end_stays(word, pair, new):
     """Does not compare the last two ids."""
     result, place = [], 0
     while place < len(word):
-        found = place < len(word) - 2 and word[place : place + 2] == pair
-        result.append(new if found else word[place])
-        place += 2 if found else 1
+        match = place < len(word) - 2 and word[place : place + 2] == pair
+        result.append(new if match else word[place])
+        place += 2 if match else 1
     return result
 
 
@@ -311,7 +311,7 @@ MERGE = Exercise(
         Mistake(
             "the other order counts as well",
             lambda word, pair, new: _joined(
-                word, pair, new, found=lambda here, pair: here in (pair, pair[::-1])
+                word, pair, new, matches=lambda here, pair: here in (pair, pair[::-1])
             ),
             "“an” and “na” are not the same pair. Decoding would mix them up.",
             "Compare both ids, in their order.",

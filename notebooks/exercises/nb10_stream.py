@@ -12,14 +12,14 @@ from named_mistakes import Exercise, Mistake
 
 def stream(ids: Sequence[int], pieces: Sequence[bytes]) -> list[str]:
     """What can be shown after each id; an unfinished character waits for its rest."""
-    shown = []
+    texts = []
     waiting = b""
     for id in ids:
         waiting += pieces[id]
-        whole = waiting.decode("utf-8", errors="ignore")  # without an unfinished end
-        shown.append(whole)
-        waiting = waiting[len(whole.encode()) :]
-    return shown
+        complete = waiting.decode("utf-8", errors="ignore")  # without an unfinished end
+        texts.append(complete)
+        waiting = waiting[len(complete.encode()) :]
+    return texts
 
 
 def _each_alone(ids, pieces, errors):
@@ -36,69 +36,69 @@ def _everything_so_far(ids, pieces, errors):
 
 def _what_is_longer(ids, pieces):
     """Decode everything with replacement signs, show what is longer than before."""
-    shown, length = [], 0
+    texts, length = [], 0
     for text in _everything_so_far(ids, pieces, "replace"):
-        shown.append(text[length:])
+        texts.append(text[length:])
         length = len(text)
-    return shown
+    return texts
 
 
 def _all_or_nothing(ids, pieces):
     """Show what waits only when its last byte ends a character."""
-    shown, waiting = [], b""
+    texts, waiting = [], b""
     for id in ids:
         waiting += pieces[id]
         try:
-            shown.append(waiting.decode("utf-8"))
+            texts.append(waiting.decode("utf-8"))
             waiting = b""
         except UnicodeDecodeError:
-            shown.append("")
-    return shown
+            texts.append("")
+    return texts
 
 
 def _all_or_left_out(ids, pieces):
     """As before, and an id that has to wait gets no entry."""
-    shown, waiting = [], b""
+    texts, waiting = [], b""
     for id in ids:
         waiting += pieces[id]
         try:
-            shown.append(waiting.decode("utf-8"))
+            texts.append(waiting.decode("utf-8"))
             waiting = b""
         except UnicodeDecodeError:
             continue
-    return shown
+    return texts
 
 
 def _never_emptied(ids, pieces):
-    shown, waiting = [], b""
+    texts, waiting = [], b""
     for id in ids:
         waiting += pieces[id]
         try:
-            shown.append(waiting.decode("utf-8"))
+            texts.append(waiting.decode("utf-8"))
         except UnicodeDecodeError:
-            shown.append("")
-    return shown
+            texts.append("")
+    return texts
 
 
 def _cut_by_characters(ids, pieces):
     """Removes as many bytes as characters were shown."""
-    shown, waiting = [], b""
+    texts, waiting = [], b""
     for id in ids:
         waiting += pieces[id]
-        shown.append(waiting.decode("utf-8", errors="ignore"))
-        waiting = waiting[len(shown[-1]) :]
-    return shown
+        texts.append(waiting.decode("utf-8", errors="ignore"))
+        waiting = waiting[len(texts[-1]) :]
+    return texts
 
 
 def _emptied_with_the_rest(ids, pieces):
     """Forgets the unfinished end as soon as something can be shown."""
-    shown, waiting = [], b""
+    texts, waiting = [], b""
     for id in ids:
         waiting += pieces[id]
-        shown.append(waiting.decode("utf-8", errors="ignore"))
-        if shown[-1]:
+        texts.append(waiting.decode("utf-8", errors="ignore"))
+        if texts[-1]:
             waiting = b""
-    return shown
+    return texts
 
 
 def _bytes_as_characters(ids, pieces):

@@ -42,8 +42,8 @@ def _loss(logits, labels):
 
 
 def _log_of_softmax(logits, ids):
-    shares = logits[:, :-1].softmax(dim=-1).gather(-1, ids[:, 1:, None])
-    return -shares.log().mean().item()
+    probabilities = logits[:, :-1].softmax(dim=-1).gather(-1, ids[:, 1:, None])
+    return -probabilities.log().mean().item()
 
 
 NEXT = Exercise(

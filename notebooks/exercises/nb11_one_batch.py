@@ -77,8 +77,8 @@ def _uphill(model, inputs, labels, steps, rate):
 def _row_by_row(model, inputs, labels, steps, rate):
     before, _ = one_batch(model, inputs, labels, 1, 0.0)
     for _ in range(steps):
-        for row, wanted in zip(inputs, labels, strict=True):
-            one_batch(model, row[None], wanted[None], 1, rate)
+        for row, row_labels in zip(inputs, labels, strict=True):
+            one_batch(model, row[None], row_labels[None], 1, rate)
     after, _ = one_batch(model, inputs, labels, 1, 0.0)
     return before, after
 

@@ -21,18 +21,18 @@ def accumulated(model: nn.Module, optimizer: Optimizer, batches: Iterable) -> li
     for parts in batches:
         counted = sum((labels != IGNORED).sum().item() for _, labels in parts)
         optimizer.zero_grad()
-        whole = 0.0
+        total = 0.0
         for inputs, labels in parts:
             logits = model(inputs).flatten(0, 1)
             loss = F.cross_entropy(logits, labels.flatten(), reduction="sum") / counted
             loss.backward()
-            whole += loss.item()
+            total += loss.item()
         optimizer.step()
-        losses.append(whole)
+        losses.append(total)
     return losses
 
 
-def whole_batches_of_the_course(
+def full_batches_of_the_course(
     model: nn.Module, optimizer: Optimizer, batches: Iterable
 ) -> list[float]:
     """The same by the shared loss of each batch in one piece."""
@@ -54,10 +54,10 @@ def _in_parts(generator):
     for weight in model.parameters():
         weight.data = torch.randn(weight.shape, generator=generator).to(weight)
 
-    def part(rows, *kept):
+    def part(rows, *lengths):
         ids = torch.randint(7, (rows, 6), generator=generator)
         labels = ids[:, 1:].clone()
-        for row, length in enumerate(kept):
+        for row, length in enumerate(lengths):
             labels[row, length:] = IGNORED
         return ids[:, :-1], labels
 
@@ -69,10 +69,12 @@ def _in_parts(generator):
     return [(model, SGD(model.parameters(), lr=1.0), batches)]
 
 
-def _loop(share: Callable, *, empties: str = "batch", steps: str = "batch") -> Callable:
+def _loop(
+    part_loss: Callable, *, empties: str = "batch", steps: str = "batch"
+) -> Callable:
     """Training in parts, with another idea of one of its lines.
 
-    share: (sum, labels of the part, all parts) -> what is backpropagated and added up.
+    part_loss: (sum, labels of the part, all parts) -> what is backpropagated and added.
     empties, steps: whether that happens once a "batch", once a "part", or "never".
     """
 
@@ -81,27 +83,27 @@ def _loop(share: Callable, *, empties: str = "batch", steps: str = "batch") -> C
         for parts in batches:
             if empties == "batch":
                 optimizer.zero_grad()
-            whole = 0.0
+            total = 0.0
             for inputs, labels in parts:
                 if empties == "part":
                     optimizer.zero_grad()
                 logits = model(inputs).flatten(0, 1)
                 added = F.cross_entropy(logits, labels.flatten(), reduction="sum")
-                loss = share(added, labels, parts)
+                loss = part_loss(added, labels, parts)
                 loss.backward()
-                whole += loss.item()
+                total += loss.item()
                 if steps == "part":
                     optimizer.step()
             if steps == "batch":
                 optimizer.step()
-            losses.append(whole)
+            losses.append(total)
         return losses
 
     return loop
 
 
-def _mean_of_means_told(model, optimizer, batches):
-    """The right steps; told is the plain mean of the parts' own losses."""
+def _mean_of_means_reported(model, optimizer, batches):
+    """The right steps; reported is the plain mean of the parts' own losses."""
     losses = []
     for parts in batches:
         optimizer.zero_grad()
@@ -116,8 +118,8 @@ def _mean_of_means_told(model, optimizer, batches):
     return losses
 
 
-def _told(report, share):
-    """Training with these shares; told is what `report` makes of the batch.
+def _reported(report, part_loss):
+    """Training with this loss of a part; reported is what `report` makes of the batch.
 
     report: (sum of each part, the parts) -> number.
     """
@@ -130,7 +132,7 @@ def _told(report, share):
             for inputs, labels in parts:
                 logits = model(inputs).flatten(0, 1)
                 added = F.cross_entropy(logits, labels.flatten(), reduction="sum")
-                share(added, labels, parts).backward()
+                part_loss(added, labels, parts).backward()
                 sums.append(added.item())
             optimizer.step()
             losses.append(report(sums, parts))
@@ -139,23 +141,23 @@ def _told(report, share):
     return loop
 
 
-def _whole(parts):
+def _total_count(parts):
     return sum(_counted(labels) for _, labels in parts).item()
 
 
-def _mean_told_of_sums(model, optimizer, batches):
-    """Told is the mean over the labels; the gradient is that of the sum."""
+def _mean_reported_of_sums(model, optimizer, batches):
+    """Reported is the mean over the labels; the gradient is that of the sum."""
     losses = []
     for parts in batches:
         optimizer.zero_grad()
-        whole = 0.0
+        total = 0.0
         for inputs, labels in parts:
             logits = model(inputs).flatten(0, 1)
             added = F.cross_entropy(logits, labels.flatten(), reduction="sum")
             added.backward()
-            whole += _right(added, labels, parts).item()
+            total += _right(added, labels, parts).item()
         optimizer.step()
-        losses.append(whole)
+        losses.append(total)
     return losses
 
 
@@ -220,7 +222,7 @@ ACCUMULATE = Exercise(
         ),
         Mistake(
             "only the reported loss is divided",
-            _mean_told_of_sums,
+            _mean_reported_of_sums,
             "You report a mean, but your gradients are those of a sum, so the step is "
             "many times too long. When do you divide?",
             "backward has to see the number that you report, part by part.",
@@ -245,14 +247,14 @@ ACCUMULATE = Exercise(
         ),
         Mistake(
             "only the reported loss weighs the parts alike",
-            _mean_of_means_told,
+            _mean_of_means_reported,
             "The model moves as it should. The number that you report is another one.",
             "Weigh the losses that you add up as you weigh their gradients.",
         ),
         Mistake(
             "only the steps weigh the parts alike",
-            _told(
-                lambda sums, parts: sum(sums) / _whole(parts),
+            _reported(
+                lambda sums, parts: sum(sums) / _total_count(parts),
                 lambda added, labels, parts: added / _counted(labels) / len(parts),
             ),
             "The first loss is right, the second is not: your report weighs the parts "
@@ -261,7 +263,7 @@ ACCUMULATE = Exercise(
         ),
         Mistake(
             "a sum is reported",
-            _told(lambda sums, parts: sum(sums), _right),
+            _reported(lambda sums, parts: sum(sums), _right),
             "The model moves as it should. You report a sum over the labels.",
             "The loss of a batch is a mean. Over how many labels?",
         ),
@@ -284,7 +286,7 @@ ACCUMULATE = Exercise(
     "Two loops, one inside the other: over batches, and over the parts of a batch. "
     "Count the labels of the whole batch first. The inner loop only collects "
     "gradients; what belongs once to a batch stands outside of it.",
-    shared=whole_batches_of_the_course,
+    shared=full_batches_of_the_course,
     plain=True,
 )
 

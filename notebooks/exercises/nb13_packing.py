@@ -32,8 +32,8 @@ def windows_of_the_course(
     """The whole windows of the shared stream, inputs and labels, each "b t"."""
     special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=eos_id)
     packed = packed_batches(rows, batch_size=1, length=length, special=special)
-    whole = [pair for pair in packed if pair[0].shape[1] == length]
-    inputs, labels = zip(*whole, strict=True)
+    full = [pair for pair in packed if pair[0].shape[1] == length]
+    inputs, labels = zip(*full, strict=True)
     return torch.cat(inputs), torch.cat(labels)
 
 
@@ -88,7 +88,7 @@ def _rolled(rows, length, eos_id):
     return inputs, inputs.roll(-1, dims=1)
 
 
-def _rolled_as_a_whole(rows, length, eos_id):
+def _rolled_flat(rows, length, eos_id):
     inputs, _ = blocks(rows, length, eos_id)
     return inputs, inputs.flatten().roll(-1).view(inputs.shape)
 
@@ -185,7 +185,7 @@ PACK = Exercise(
         ),
         Mistake(
             "the inputs are rolled as a whole",
-            _rolled_as_a_whole,
+            _rolled_flat,
             "`roll` goes in a circle: your very last label is the very first token. "
             "Which token follows the last input in the stream?",
             "Take the labels from the stream, one token later, not from the inputs.",

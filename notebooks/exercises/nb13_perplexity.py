@@ -36,9 +36,9 @@ def _guesses(generator):
         logits = 2 * torch.randn(b, t, v, **draw)
         return logits, torch.randint(v, (b, t), generator=generator)
 
-    padded, whole = one(2, 7, 11), one(3, 1, 5)
+    padded, full = one(2, 7, 11), one(3, 1, 5)
     padded[1][0, 2:], padded[1][1, 0] = IGNORED, IGNORED
-    return [padded, whole]
+    return [padded, full]
 
 
 def _each(logits, labels):
@@ -195,8 +195,10 @@ def _texts(generator):
 def _triples(rows, special, back=2, end=1):
     """All (two before, one before, token) of some rows; what is not seen is 0."""
     marked = [[1, 1, *row, *[special.eos_id] * end] for row in rows]
-    found = [t for row in marked for t in zip(row, row[1:], row[2:], strict=False)]
-    return found if back == 2 else [(0, before, token) for _, before, token in found]
+    triples = [t for row in marked for t in zip(row, row[1:], row[2:], strict=False)]
+    if back == 2:
+        return triples
+    return [(0, before, token) for _, before, token in triples]
 
 
 def _chances(train_rows, held_rows, special, alpha, below=None, **how):

@@ -178,8 +178,8 @@ def _gradients(generator):
 def _of_length(length, generator):
     """A large tensor and a small one, which have this length together."""
     large, small = normal(generator, 3, 5), normal(generator, 7)
-    shares = 0.9, 0.19**0.5
-    pairs = zip((large, small), shares, strict=True)
+    fractions = 0.9, 0.19**0.5
+    pairs = zip((large, small), fractions, strict=True)
     return [length * part * g / g.norm() for g, part in pairs]
 
 

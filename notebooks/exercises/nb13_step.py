@@ -85,22 +85,22 @@ def _shifted(model, optimizer, batches):
 
 
 def _late(model, optimizer, batches):
-    found = []
+    losses = []
     for inputs, labels in batches:
         steps(model, optimizer, [(inputs, labels)])
-        found.append(label_loss(model(inputs), labels, 0.0).item())
-    return found
+        losses.append(label_loss(model(inputs), labels, 0.0).item())
+    return losses
 
 
 def _added(model, optimizer, batches):
-    found = []
+    losses = []
     for inputs, labels in batches:
         logits, targets = model(inputs).flatten(0, 1), labels.flatten()
         loss = F.cross_entropy(logits, targets, reduction="sum")
         for part in (_empty, _back, _move):
             part(optimizer, loss)
-        found.append(loss.item() / (labels != IGNORED).sum().item())
-    return found
+        losses.append(loss.item() / (labels != IGNORED).sum().item())
+    return losses
 
 
 def _by(loss_of):

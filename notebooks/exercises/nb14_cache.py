@@ -79,7 +79,7 @@ def _unscaled(q, *rest):
     return cached_step(q * q.shape[-1] ** 0.5, *rest)
 
 
-def _kept_as_it_came(*given):
+def _key_stored_unrotated(*given):
     """The right context; the new key is kept without its turn."""
     context, _, values = cached_step(*given)
     return context, torch.cat([given[3], given[1]], -2), values
@@ -207,7 +207,7 @@ CACHE = Exercise(
         ),
         Mistake(
             "the new key is kept as it came",
-            _kept_as_it_came,
+            _key_stored_unrotated,
             "The context is right. The next token will meet a key that is not turned.",
             "Keep the keys that you have attended with.",
         ),

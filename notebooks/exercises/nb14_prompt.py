@@ -83,11 +83,11 @@ def _row_cases(generator):
     return cases
 
 
-def _rows(step, ids, most, going, ended, shown):
+def _rows(step, ids, most, going, ended, take):
     """The loop, with three choices: who starts, when to break, what a row takes."""
     for _ in range(most):
         new = step(ids).argmax(dim=-1)
-        taken, going = shown(new, going)
+        taken, going = take(new, going)
         ids = torch.cat([ids, taken[:, None]], dim=1)
         if ended(new, going):
             break
@@ -148,22 +148,22 @@ def _wakes_up(step, ids, most, stop_id, pad_id):
 def _remembered_for_one_step(step, ids, most, stop_id, pad_id):
     """Which rows have ended is asked of the newest tokens alone."""
 
-    def shown(new, going):
+    def take(new, going):
         taken = new.masked_fill(~going, pad_id)
         return taken, taken != stop_id
 
     return _rows(
-        step, ids, most, _everybody(ids), lambda new, going: not going.any(), shown
+        step, ids, most, _everybody(ids), lambda new, going: not going.any(), take
     )
 
 
 def _stop_is_padded(step, ids, most, stop_id, pad_id):
-    def shown(new, going):
+    def take(new, going):
         going = going & (new != stop_id)
         return new.masked_fill(~going, pad_id), going
 
     return _rows(
-        step, ids, most, _everybody(ids), lambda new, going: not going.any(), shown
+        step, ids, most, _everybody(ids), lambda new, going: not going.any(), take
     )
 
 
@@ -174,20 +174,20 @@ def _stops_for_pads(step, ids, most, stop_id, pad_id):
 def _prompt_counts(step, ids, most, stop_id, pad_id):
     going = ~(ids == stop_id).any(1)
 
-    def shown(new, going):
+    def take(new, going):
         return new.masked_fill(~going, pad_id), going & (new != stop_id)
 
-    return _rows(step, ids, most, going, lambda new, going: not going.any(), shown)
+    return _rows(step, ids, most, going, lambda new, going: not going.any(), take)
 
 
 def _never_early(step, ids, most, stop_id, pad_id):
-    def shown(new, going):
+    def take(new, going):
         return new.masked_fill(~going, pad_id), going & (new != stop_id)
 
-    return _rows(step, ids, most, _everybody(ids), lambda new, going: False, shown)
+    return _rows(step, ids, most, _everybody(ids), lambda new, going: False, take)
 
 
-def _whole_row_counts(step, ids, most, stop_id, pad_id):
+def _full_row_counts(step, ids, most, stop_id, pad_id):
     for _ in range(most):
         ended = (ids == stop_id).any(dim=1)
         if ended.all():
@@ -198,7 +198,7 @@ def _whole_row_counts(step, ids, most, stop_id, pad_id):
 
 
 def _pads_and_waits(step, ids, most, stop_id, pad_id):
-    def shown(new, going):
+    def take(new, going):
         return new.masked_fill(~going, pad_id), going & (new != stop_id)
 
     return _rows(
@@ -207,7 +207,7 @@ def _pads_and_waits(step, ids, most, stop_id, pad_id):
         most,
         _everybody(ids),
         lambda new, going: (new == stop_id).all(),
-        shown,
+        take,
     )
 
 
@@ -215,20 +215,20 @@ def _last_id_counts(step, ids, most, stop_id, pad_id):
     """As if a prompt that ends in stop_id had ended."""
     going = ids[:, -1] != stop_id
 
-    def shown(new, going):
+    def take(new, going):
         return new.masked_fill(~going, pad_id), going & (new != stop_id)
 
     if not going.any():
         return ids
-    return _rows(step, ids, most, going, lambda new, going: not going.any(), shown)
+    return _rows(step, ids, most, going, lambda new, going: not going.any(), take)
 
 
 def _last_stop_is_dropped(step, ids, most, stop_id, pad_id):
     """The loop is left before the token is appended that ends the last row."""
-    whole = write_rows(step, ids, most, stop_id, pad_id)
-    written = whole[:, ids.shape[1] :]
+    rows = write_rows(step, ids, most, stop_id, pad_id)
+    written = rows[:, ids.shape[1] :]
     all_ended = (written == stop_id).any(dim=1).all()
-    return whole[:, :-1] if all_ended else whole
+    return rows[:, :-1] if all_ended else rows
 
 
 ROWS = Exercise(
@@ -290,7 +290,7 @@ ROWS = Exercise(
         ),
         Mistake(
             "nothing is written",
-            _whole_row_counts,
+            _full_row_counts,
             "Your rows end before they begin. These prompts hold a stop_id: does it "
             "count?",
             "Only a *new* stop_id ends a row.",
@@ -397,11 +397,11 @@ def _behind(q, k, v, old_k, old_v):
     return attend(q, torch.cat([k, old_k], -2), torch.cat([v, old_v], -2), mask)
 
 
-def _itself_and_the_kept(q, k, v, old_k, old_v):
+def _itself_and_the_cached(q, k, v, old_k, old_v):
     """New tokens that do not see each other."""
     new, old = q.shape[-2], old_k.shape[-2]
-    kept, own = torch.ones(new, old), torch.eye(new)
-    mask = torch.cat([kept, own], 1).bool()
+    cached, own = torch.ones(new, old), torch.eye(new)
+    mask = torch.cat([cached, own], 1).bool()
     return attend(q, torch.cat([old_k, k], -2), torch.cat([old_v, v], -2), mask)
 
 
@@ -459,7 +459,7 @@ PREFILL = Exercise(
         ),
         Mistake(
             "the new ones do not see each other",
-            _itself_and_the_kept,
+            _itself_and_the_cached,
             "Each new token sees the kept ones and itself. May it see the new ones "
             "before it?",
             "New token i stands behind i other new ones.",

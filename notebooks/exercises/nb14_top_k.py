@@ -9,12 +9,12 @@ from torch import Tensor
 
 from course_utils.decoding import next_token_probabilities
 from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import scores_of, share
+from named_mistakes.drawing import normalized, scores_of
 
 
 def _keep(scores, which):
     """Only these, rescaled."""
-    return share(scores.softmax(-1) * which)
+    return normalized(scores.softmax(-1) * which)
 
 
 # --- top-k -------------------------------------------------------------------------
@@ -24,8 +24,8 @@ def top_k(scores: Tensor, k: int) -> Tensor:
     """The k likeliest tokens of each row share 1."""
     chances = scores.softmax(dim=-1)
     places = chances.topk(k, dim=-1).indices
-    kept = torch.zeros_like(chances).scatter(-1, places, chances.gather(-1, places))
-    return kept / kept.sum(dim=-1, keepdim=True)
+    masked = torch.zeros_like(chances).scatter(-1, places, chances.gather(-1, places))
+    return masked / masked.sum(dim=-1, keepdim=True)
 
 
 def the_courses(scores: Tensor, k: int) -> Tensor:
@@ -152,8 +152,8 @@ def min_p_probabilities(scores: Float[Tensor, "b v"], min_p: float) -> Tensor:
     """
     chances = scores.softmax(-1)
     line = min_p * chances.amax(-1, keepdim=True)
-    kept = chances.masked_fill(chances < line, 0)
-    return kept / kept.sum(-1, keepdim=True)
+    masked = chances.masked_fill(chances < line, 0)
+    return masked / masked.sum(-1, keepdim=True)
 
 
 def _raised(generator, rows, vocab):

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from course_utils.decoding import next_token_probabilities
 from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import scores_of, share
+from named_mistakes.drawing import normalized, scores_of
 
 
 def top_p(scores: Tensor, p: float) -> Tensor:
@@ -17,8 +17,8 @@ def top_p(scores: Tensor, p: float) -> Tensor:
     ranked, tokens = scores.softmax(dim=-1).sort(dim=-1, descending=True)
     before = ranked.cumsum(dim=-1) - ranked
     ranked = ranked * (before < p)
-    kept = torch.zeros_like(scores).scatter(-1, tokens, ranked)
-    return kept / kept.sum(dim=-1, keepdim=True)
+    masked = torch.zeros_like(scores).scatter(-1, tokens, ranked)
+    return masked / masked.sum(dim=-1, keepdim=True)
 
 
 def the_courses(scores: Tensor, p: float) -> Tensor:
@@ -33,7 +33,7 @@ def _ranked(scores):
 def _back(scores, which):
     """Cut the ranked tokens where `which` is False; rescaled, in the old order."""
     ranked, tokens = _ranked(scores)
-    return share(torch.zeros_like(scores).scatter(-1, tokens, ranked * which))
+    return normalized(torch.zeros_like(scores).scatter(-1, tokens, ranked * which))
 
 
 def _before(scores):
@@ -53,7 +53,7 @@ def _at_least_one(scores, p):
 
 def _unsorted(scores, p):
     chances = scores.softmax(-1)
-    return share(chances * (chances.cumsum(-1) - chances < p))
+    return normalized(chances * (chances.cumsum(-1) - chances < p))
 
 
 def _one_more(scores, p):
@@ -63,20 +63,20 @@ def _one_more(scores, p):
 
 def _gathered(scores, p):
     ranked, tokens = _ranked(scores)
-    return share((ranked * (_before(scores) < p)).gather(-1, tokens))
+    return normalized((ranked * (_before(scores) < p)).gather(-1, tokens))
 
 
 def _each_or_best(scores, p):
     chances = scores.softmax(-1)
     best = chances == chances.amax(-1, keepdim=True)
-    return share(chances * ((chances >= 1 - p) | best))
+    return normalized(chances * ((chances >= 1 - p) | best))
 
 
 def _from_the_least(scores, p):
     """Ranked from the least likely up."""
     ranked, tokens = scores.softmax(-1).sort(-1)
     ranked = ranked * (ranked.cumsum(-1) - ranked < p)
-    return share(torch.zeros_like(scores).scatter(-1, tokens, ranked))
+    return normalized(torch.zeros_like(scores).scatter(-1, tokens, ranked))
 
 
 def _softmax_twice(scores, p):
@@ -124,7 +124,9 @@ TOP_P = Exercise(
         ),
         Mistake(
             "each token against 1 − p",
-            lambda scores, p: share(scores.softmax(-1) * (scores.softmax(-1) > 1 - p)),
+            lambda scores, p: normalized(
+                scores.softmax(-1) * (scores.softmax(-1) > 1 - p)
+            ),
             "You ask each token alone whether it exceeds 1 − p. Where all are small, "
             "none is left.",
             "Top-p looks at sums: how much do the likelier tokens hold together?",
@@ -138,7 +140,9 @@ TOP_P = Exercise(
         ),
         Mistake(
             "each token against p",
-            lambda scores, p: share(scores.softmax(-1) * (scores.softmax(-1) >= p)),
+            lambda scores, p: normalized(
+                scores.softmax(-1) * (scores.softmax(-1) >= p)
+            ),
             "You ask each token alone whether it reaches p. Where no token is so "
             "likely, none is left.",
             "Top-p looks at sums: how much do the likelier tokens hold together?",

@@ -105,11 +105,13 @@ def _with(module, function):
 
 
 def _run(model, module, x, function):
-    """What the hook kept, the model's output under it, and after it."""
-    kept = []
-    with _with(module, lambda part, given, output: function(kept, given[0], output)):
+    """What the hook captured, the model's output under it, and after it."""
+    captured = []
+    with _with(
+        module, lambda part, given, output: function(captured, given[0], output)
+    ):
         changed = model(x)
-    return kept[0], changed, model(x)
+    return captured[0], changed, model(x)
 
 
 def _never_removed(model, name, change, x):
@@ -129,23 +131,23 @@ def _removes_all(model, name, change, x):
 
 
 def _returns_nothing(model, name, change, x):
-    def function(kept, given, output):
-        kept.append(output)
+    def function(captured, given, output):
+        captured.append(output)
 
     return _run(model, model.get_submodule(name), x, function)
 
 
 def _records_the_change(model, name, change, x):
-    def function(kept, given, output):
-        kept.append(change(output))
-        return kept[-1]
+    def function(captured, given, output):
+        captured.append(change(output))
+        return captured[-1]
 
     return _run(model, model.get_submodule(name), x, function)
 
 
 def _records_the_input(model, name, change, x):
-    def function(kept, given, output):
-        kept.append(given)
+    def function(captured, given, output):
+        captured.append(given)
         return change(output)
 
     return _run(model, model.get_submodule(name), x, function)
@@ -153,26 +155,26 @@ def _records_the_input(model, name, change, x):
 
 def _changes_the_input(model, name, change, x):
     """A pre-hook: the module gets something else, and its own output is kept."""
-    kept = []
+    captured = []
     module = model.get_submodule(name)
     handle = module.register_forward_pre_hook(lambda part, given: change(given[0]))
-    with _with(module, lambda part, given, output: kept.append(output)):
+    with _with(module, lambda part, given, output: captured.append(output)):
         changed = model(x)
     handle.remove()
-    return kept[0], changed, model(x)
+    return captured[0], changed, model(x)
 
 
 def _change_of_the_input(model, name, change, x):
-    def function(kept, given, output):
-        kept.append(output)
+    def function(captured, given, output):
+        captured.append(output)
         return change(given)
 
     return _run(model, model.get_submodule(name), x, function)
 
 
-def _whole_model(model, name, change, x):
-    def function(kept, given, output):
-        kept.append(output)
+def _full_model(model, name, change, x):
+    def function(captured, given, output):
+        captured.append(output)
         return change(output)
 
     return _run(model, model, x, function)
@@ -184,8 +186,8 @@ def _outside(model, name, change, x):
 
 
 def _changes_twice(model, name, change, x):
-    def function(kept, given, output):
-        kept.append(output)
+    def function(captured, given, output):
+        captured.append(output)
         return change(change(output))
 
     return _run(model, model.get_submodule(name), x, function)
@@ -252,7 +254,7 @@ HOOK = Exercise(
         ),
         Mistake(
             "the hook sits on the whole model",
-            _whole_model,
+            _full_model,
             "You recorded and changed what the model returns, not the named module.",
             "model.get_submodule(name) finds a module by its name.",
         ),

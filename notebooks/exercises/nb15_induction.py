@@ -18,14 +18,14 @@ def induction(
 
     Over all queries of all texts whose token has occurred before.
     """
-    found = []
+    selected = []
     for row, text in enumerate(ids.tolist()):
         last = {}
         for q, token in enumerate(text):
             if token in last:
-                found.append(weights[row, :, q, last[token] + 1])
+                selected.append(weights[row, :, q, last[token] + 1])
             last[token] = q
-    return torch.stack(found).mean(dim=0)
+    return torch.stack(selected).mean(dim=0)
 
 
 def _texts(generator):
@@ -44,34 +44,34 @@ def _texts(generator):
 def _at(shift, last=True):
     """As `induction`, `shift` keys from the last (or first) earlier occurrence."""
 
-    def shares(weights, ids):
-        found = []
+    def mean_weights(weights, ids):
+        selected = []
         for row, text in enumerate(ids.tolist()):
             for q, token in enumerate(text):
                 if earlier := [k for k in range(q) if text[k] == token]:
                     k = earlier[-1 if last else 0] + shift
-                    found.append(weights[row, :, q, k])
-        return torch.stack(found).mean(dim=0)
+                    selected.append(weights[row, :, q, k])
+        return torch.stack(selected).mean(dim=0)
 
-    return shares
+    return mean_weights
 
 
 def _not_side_by_side(weights, ids):
-    found = []
+    selected = []
     for row, text in enumerate(ids.tolist()):
         for q, token in enumerate(text):
             if earlier := [k for k in range(q - 1) if text[k] == token]:
-                found.append(weights[row, :, q, earlier[-1] + 1])
-    return torch.stack(found).mean(dim=0)
+                selected.append(weights[row, :, q, earlier[-1] + 1])
+    return torch.stack(selected).mean(dim=0)
 
 
 def _all_places(weights, ids):
-    found = []
+    selected = []
     for row, text in enumerate(ids.tolist()):
         for q, token in enumerate(text):
             places = [k + 1 for k in range(q) if text[k] == token]
-            found += [weights[row, :, q, k] for k in places]
-    return torch.stack(found).mean(dim=0)
+            selected += [weights[row, :, q, k] for k in places]
+    return torch.stack(selected).mean(dim=0)
 
 
 def _times(weights, ids):

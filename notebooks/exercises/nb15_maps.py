@@ -131,7 +131,7 @@ def _below(weights):
     return weights.diagonal(-1, -2, -1)
 
 
-def _share_of_largest(weights):
+def _fraction_of_largest(weights):
     largest = weights[:, :, 1:].argmax(dim=-1)
     before = torch.arange(weights.shape[-1] - 1)
     return (largest == before).to(weights.dtype).mean(dim=(0, 2))
@@ -175,7 +175,7 @@ LOOK_BACK = Exercise(
         ),
         Mistake(
             "how often it has the largest weight",
-            _share_of_largest,
+            _fraction_of_largest,
             "You count the queries whose largest weight is on the token before. Does "
             "it matter to you whether that weight is 0.9 or 0.3?",
             "Nothing is chosen: read the weights themselves, and take their mean.",

@@ -41,9 +41,9 @@ class _Stepped(nn.Linear):
             parameter.grad = torch.ones_like(parameter)
 
     def __deepcopy__(self, memo):
-        twin = _Stepped(self.in_features, self.out_features)
-        twin.load_state_dict(self.state_dict())
-        return twin
+        copied = _Stepped(self.in_features, self.out_features)
+        copied.load_state_dict(self.state_dict())
+        return copied
 
 
 def _drawn(layer, generator, low=-1.0, high=1.0):
@@ -52,7 +52,7 @@ def _drawn(layer, generator, low=-1.0, high=1.0):
     return layer
 
 
-def _patients(generator):
+def _models_and_losses(generator):
     def loss(model):
         return model(torch.tensor([[1, 4], [2, 4]]))
 
@@ -108,7 +108,7 @@ DEAD = Exercise(
     "trained.",
     ("model", "loss"),
     dead,
-    _patients,
+    _models_and_losses,
     (
         Mistake(
             "a gradient of zeros counts as life",
@@ -209,8 +209,8 @@ def _trainings(generator):
 
     def learns_no_other(batches):
         """The batch of step 0 is learned at once, and no other."""
-        shown = [str([part.tolist() for part in batches(step)]) for step in range(30)]
-        return [2.6, *(0.01 if batch == only_step_0 else 2.6 for batch in shown[1:])]
+        texts = [str([part.tolist() for part in batches(step)]) for step in range(30)]
+        return [2.6, *(0.01 if batch == only_step_0 else 2.6 for batch in texts[1:])]
 
     return [(losses_of, batches) for losses_of in (*kinds, learns_no_other)]
 

@@ -30,7 +30,7 @@ def _table(generator):
     return (16 * drawn).round() / 16
 
 
-def _shown(*functions):
+def _as_layers(*functions):
     """Functions as layers: a check can show the name of a layer."""
     kinds = [
         type(function.__name__, (nn.Module,), {"forward": staticmethod(function)})
@@ -62,9 +62,9 @@ def _next(vectors):
 
 def _only(outputs, place):
     """All outputs are 0 but those at one position."""
-    kept = torch.zeros(outputs.shape[1], 1, dtype=outputs.dtype)
-    kept[place:][:1] = 1
-    return outputs * kept
+    mask = torch.zeros(outputs.shape[1], 1, dtype=outputs.dtype)
+    mask[place:][:1] = 1
+    return outputs * mask
 
 
 def decoders(generator: Generator) -> list[tuple]:
@@ -120,11 +120,11 @@ def decoders(generator: Generator) -> list[tuple]:
         return 0 * table[ids]
 
     ids = _distinct(generator, 2, 7)
-    sick = _shown(peeks_at_next, peeks_at_start, peeks_near_end)
-    sick += _shown(peeks_two_ahead, peeks_in_the_middle, peeks_in_last_text)
-    sick += _shown(peeks_at_all_later, peeks_a_little)
-    models = _shown(honest, reads_own_word, silent, rounds_by_batch) + sick
-    [at_number] = _shown(peeks_at_last_number)
+    sick = _as_layers(peeks_at_next, peeks_at_start, peeks_near_end)
+    sick += _as_layers(peeks_two_ahead, peeks_in_the_middle, peeks_in_last_text)
+    sick += _as_layers(peeks_at_all_later, peeks_a_little)
+    models = _as_layers(honest, reads_own_word, silent, rounds_by_batch) + sick
+    [at_number] = _as_layers(peeks_at_last_number)
     ends = [_with(_distinct(generator, 3, 7), -1, word) for word in (0, 5, VOCAB - 1)]
     return [
         *((model, ids, VOCAB) for model in models),
@@ -182,12 +182,12 @@ def readers(generator: Generator) -> list[tuple]:
         return 8 + bag(ids) + 8 * torch.finfo(table.dtype).eps * falls
 
     ids = _distinct(generator, 3, 7)
-    models = _shown(bag, one_vector_for_all, causal_bag, last_word_only)
-    models += _shown(rounds_by_order)
-    models += _shown(positions, positions_in_pairs, positions_but_for_one_number)
-    models += _shown(first_number_rules, positions_weigh_little)
-    models += _shown(positions_in_first_text, positions_in_last_text)
-    [by_number] = _shown(reads_first_number)
+    models = _as_layers(bag, one_vector_for_all, causal_bag, last_word_only)
+    models += _as_layers(rounds_by_order)
+    models += _as_layers(positions, positions_in_pairs, positions_but_for_one_number)
+    models += _as_layers(first_number_rules, positions_weigh_little)
+    models += _as_layers(positions_in_first_text, positions_in_last_text)
+    [by_number] = _as_layers(reads_first_number)
     rising = ids[:1].sort().values
     return [
         *((model, ids) for model in models),
@@ -246,11 +246,11 @@ def translators(generator: Generator) -> list[tuple]:
     def reads_first_number(source, target):
         return table[target] + source[:, :1, None].to(table.dtype)
 
-    models = _shown(reads_all, speaks_alone, reads_first_word, reads_last_word)
-    models += _shown(end_reads, start_reads, best_words_stay, reads_opposites)
-    models += _shown(reads_in_first_text, reads_in_last_text)
+    models = _as_layers(reads_all, speaks_alone, reads_first_word, reads_last_word)
+    models += _as_layers(end_reads, start_reads, best_words_stay, reads_opposites)
+    models += _as_layers(reads_in_first_text, reads_in_last_text)
     one_row = [rows[:1] for rows in pair]
-    [by_number] = _shown(reads_first_number)
+    [by_number] = _as_layers(reads_first_number)
     three = _distinct(generator, 3, 5), _distinct(generator, 3, 3)
     starts = [_with(three[0], 0, word) for word in (0, 1, VOCAB - 1)]
     return [

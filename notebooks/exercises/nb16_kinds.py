@@ -165,10 +165,10 @@ KNOWN = Exercise(
 
 def never_a_label(batches: Batches, steps: int, vocab_size: int) -> list[int]:
     """The ids that are a label in none of the batches 0 … steps - 1, in order."""
-    found = set()
+    seen = set()
     for step in range(steps):
-        found |= set(batches(step)[1].flatten().tolist())
-    return [id for id in range(vocab_size) if id not in found]
+        seen |= set(batches(step)[1].flatten().tolist())
+    return [id for id in range(vocab_size) if id not in seen]
 
 
 def _texts(generator):
@@ -201,10 +201,10 @@ def _counted(part, steps_of=range):
     """A count of the ids in one part of some batches."""
 
     def count(batches, steps, vocab_size):
-        found = set()
+        seen = set()
         for step in steps_of(steps):
-            found |= set(part(batches(step)).flatten().tolist())
-        return [id for id in range(vocab_size) if id not in found]
+            seen |= set(part(batches(step)).flatten().tolist())
+        return [id for id in range(vocab_size) if id not in seen]
 
     return count
 

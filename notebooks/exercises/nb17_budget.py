@@ -269,11 +269,11 @@ def adamw_bytes() -> float:
     optimizer = torch.optim.AdamW(model.parameters())
     model(torch.ones(2, 6, dtype=torch.float32)).sum().backward()
     optimizer.step()
-    kept = [x for p in model.parameters() for x in (p, p.grad)]
+    stored = [x for p in model.parameters() for x in (p, p.grad)]
     states = optimizer.state.values()
-    kept += [state[name] for state in states for name in ("exp_avg", "exp_avg_sq")]
+    stored += [state[name] for state in states for name in ("exp_avg", "exp_avg_sq")]
     numbers = sum(p.numel() for p in model.parameters())
-    return sum(x.numel() * x.element_size() for x in kept) / numbers
+    return sum(x.numel() * x.element_size() for x in stored) / numbers
 
 
 BYTES = Exercise(

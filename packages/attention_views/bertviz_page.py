@@ -32,15 +32,15 @@ def offline(html: str, sentence: str) -> str:
 
     Raises ValueError for HTML that is not what bertviz 1.4 writes.
     """
-    found = _PARTS.fullmatch(html)
+    match = _PARTS.fullmatch(html)
     own = re.search(r"bertviz-[0-9a-f]{32}", html)
-    if not (found and own):
+    if not (match and own):
         raise ValueError("html must be what bertviz 1.4 returns")
     decoder = json.JSONDecoder(parse_float=lambda number: round(float(number), 4))
-    params, end = decoder.raw_decode(found["rest"])
-    script = found["rest"][found["rest"].index("\n", end) :]
+    params, end = decoder.raw_decode(match["rest"])
+    script = match["rest"][match["rest"].index("\n", end) :]
     params["root_div_id"] = ""
-    body = found["body"].replace("<select id=", f"<select {_SELECT} id=")
+    body = match["body"].replace("<select id=", f"<select {_SELECT} id=")
     content = body.replace(own[0], "") + script + json.dumps(params)
     mark = f"bertviz-{sha256(content.encode()).hexdigest()[:12]}"
     data = json.dumps({**params, "root_div_id": mark}, separators=(",", ":"))
@@ -54,6 +54,6 @@ def offline(html: str, sentence: str) -> str:
         sentence=escape(sentence),
         hint="Run this cell, or trust the notebook, to explore all heads.",
         body=body.replace(own[0], mark).strip(),
-        script=found["start"] + data.replace("<", "\\u003c") + ";" + script,
+        script=match["start"] + data.replace("<", "\\u003c") + ";" + script,
         **{name: text.replace("</", "<\\/") for name, text in sources.items()},
     )

@@ -59,9 +59,9 @@ def inflated(html: str) -> str:
     Two views that show the same give the same, whichever zlib wrote them.
     """
 
-    def checksum(found: re.Match) -> str:
-        numbers = zlib.decompress(b64decode(found[2]))
-        return f'"{found[1]}":"{sha256(numbers).hexdigest()}"'
+    def checksum(match: re.Match) -> str:
+        numbers = zlib.decompress(b64decode(match[2]))
+        return f'"{match[1]}":"{sha256(numbers).hexdigest()}"'
 
     return _COMPRESSED.sub(checksum, html)
 
@@ -82,7 +82,7 @@ def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
     if name not in VIEWS:
         raise ValueError(f"name must be one of {', '.join(VIEWS)}; got {name!r}")
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    payload = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", payload)
+    payload = _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", payload)
     script = _source("kit.js") + _source(f"{name}.js")
     style = _source("kit.css") + _source(f"{name}.css")
     mark = f"v{sha256((name + inflated(payload)).encode()).hexdigest()[:12]}"

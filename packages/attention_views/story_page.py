@@ -69,13 +69,13 @@ def _quoted(word: str) -> str:
 
 
 def _story(words: list[str], row: np.ndarray, chosen: int) -> str:
-    shares = (row / max(row.max(), 1e-9) * 0.8).tolist()
+    tints = (row / max(row.max(), 1e-9) * 0.8).tolist()
     pieces = []
-    for place, (word, share) in enumerate(zip(words, shares, strict=True)):
+    for place, (word, tint) in enumerate(zip(words, tints, strict=True)):
         space = word[: len(word) - len(word.lstrip())]
         text = escape(word.lstrip())
-        if share >= 0.05:
-            text = f'<mark style="--share: {share:.2f}">{text}</mark>'
+        if tint >= 0.05:
+            text = f'<mark style="--share: {tint:.2f}">{text}</mark>'
         pieces.append(space + (f"<b>{text}</b>" if place == chosen else text))
     return "".join(pieces)
 
@@ -83,21 +83,21 @@ def _story(words: list[str], row: np.ndarray, chosen: int) -> str:
 def _map(words: list[str], weights: np.ndarray, chosen: int) -> str:
     first = max(0, chosen + 1 - WINDOW)
     part = weights[first : chosen + 1, first : chosen + 1]
-    shares = np.sqrt(part / max(part.max(), 1e-9))  # so that faint ones show
+    tints = np.sqrt(part / max(part.max(), 1e-9))  # so that faint ones show
     names = words[first : chosen + 1]
     best = _quoted(words[int(weights[chosen].argmax())])
     alt = f"A triangle of cells. {_quoted(words[chosen])} looked most at {best}."
     size = MARGIN + CELL * len(names)
     drawn = []
-    for q, row in enumerate(shares.tolist()):
+    for q, row in enumerate(tints.tolist()):
         place = MARGIN + CELL * q
         label = _quoted(names[q])[1:-1]
         middle = place + CELL * 0.7
         drawn.append(f'<text x="{MARGIN - 8}" y="{middle:.0f}" text-anchor="end">')
         drawn.append(f'{label}</text><text transform="translate({middle:.0f} ')
         drawn.append(f'{MARGIN - 8}) rotate(-90)">{label}</text>\n')
-        for k, share in enumerate(row[: q + 1]):
+        for k, tint in enumerate(row[: q + 1]):
             drawn.append(f'<rect x="{MARGIN + CELL * k}" y="{place}" width="{CELL}" ')
-            drawn.append(f'height="{CELL}" fill-opacity="{share:.2f}"/>')
+            drawn.append(f'height="{CELL}" fill-opacity="{tint:.2f}"/>')
     head = f'<svg viewBox="0 0 {size} {size}" role="img" aria-label="{alt}">\n'
     return f"{head}{''.join(drawn)}</svg>"

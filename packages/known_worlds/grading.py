@@ -108,17 +108,17 @@ def _named(token: str, position: int, readings: list[Reading], where: str) -> Mi
     ]
     if forgotten:
         kind = _kind_of(forgotten[0])
-        said = f"{word} is not the {kind} that this story has"
+        reason = f"{word} is not the {kind} that this story has"
     elif token == END:
-        kind, said = "no ending", "the story ends too early"
+        kind, reason = "no ending", "the story ends too early"
     elif any(END in reading.node.steps for reading in readings):
-        kind, said = "after the end", f"the story has already ended before {word}"
+        kind, reason = "after the end", f"the story has already ended before {word}"
     elif token not in _known():
-        kind, said = "unknown word", f"no story has the word {word}"
+        kind, reason = "unknown word", f"no story has the word {word}"
     else:
-        kind, said = "wording", f"{word} cannot stand here"
+        kind, reason = "wording", f"{word} cannot stand here"
     beat = min(beat for reading in readings for _, beat in reading.node.beats)
-    message = f"{kind}: {said}, after “{where}”" if where else f"{kind}: {said}"
+    message = f"{kind}: {reason}, after “{where}”" if where else f"{kind}: {reason}"
     return Mistake(kind, position, beat, message)
 
 

@@ -142,13 +142,13 @@ class Clauses(NounPhrases):
         """Adverb, clitic ("la:label") and the verb, in that order."""
         infinitive, gerund = verb[1].split()
         simple = {"present": verb[2], "past": verb[3], "future": verb[4]}
-        found = words(ADVERBS[self.adverb], path) + words(clitic)
+        front = words(ADVERBS[self.adverb], path) + words(clitic)
         if self.tense in simple:
-            return found + words(f"{simple[self.tense].split()[person]}:v,f", path)
+            return front + words(f"{simple[self.tense].split()[person]}:v,f", path)
         helper = dict(self.grammar["words"]["helpers"])[self.tense].split()[person]
         rest = gerund if self.tense == "progressive" else infinitive
         to = "a:t " if self.tense == "going" else ""
-        return found + words(f"{helper}:x,f {to}{rest}:v", path)
+        return front + words(f"{helper}:x,f {to}{rest}:v", path)
 
     def clause(
         self, verb: list[str], subject: Phrase, rest: Both, clitic: str = "",

@@ -59,9 +59,9 @@ def nouns(kinds: tuple[str, ...]) -> tuple[list, list, list]:
     """All (kind, row) of these kinds, the held-out ones, and the others."""
     table = grammar()["nouns"]
     names = grammar()["held"]["nouns"].split()
-    found = [(kind, row) for kind in kinds for row in table[kind]]
-    held = [item for item in found if item[1][0].split()[0] in names]
-    return found, held, [item for item in found if item not in held]
+    candidates = [(kind, row) for kind in kinds for row in table[kind]]
+    held = [item for item in candidates if item[1][0].split()[0] in names]
+    return candidates, held, [item for item in candidates if item not in held]
 
 
 @cache
@@ -100,13 +100,13 @@ class NounPhrases:
 
     def noun(self, kinds: Sequence[str], role: str) -> tuple[str, list[str]]:
         """A (kind, row); held-out nouns are subjects, and objects for goal "object"."""
-        found, held, others = nouns(tuple(kinds))
+        candidates, held, others = nouns(tuple(kinds))
         like = role == "definite" and self.shape == "like"
         if self.goal == "object" and (role in ("object", "antecedent") or like):
             self.held.add("object")
             return self.draw.pick(held)
         if role == "subject" or (role == "definite" and not like):
-            return self.draw.pick(held if held and self.draw.chance(25) else found)
+            return self.draw.pick(held if held and self.draw.chance(25) else candidates)
         return self.draw.pick(others)
 
     def determiner(self, kind: str, plural: int, role: str) -> list[str] | None:

@@ -40,16 +40,16 @@ def words(text: str, path: str = "") -> Words:
     A label with ~ makes its links only possible, not sure. The words after the first in
     "look_for" get possible links.
     """
-    found = []
+    result = []
     for item in text.split():
         word, _, names = item.partition(":")
         labels = [label for label in names.split(",") if label]
         sure = frozenset(path + label for label in labels if label[0] != "~")
         maybe = frozenset(path + label[1:] for label in labels if label[0] == "~")
         first, *particles = word.split("_")
-        found.append((first, sure, maybe))
-        found += [(particle, frozenset(), sure) for particle in particles]
-    return tuple(found)
+        result.append((first, sure, maybe))
+        result += [(particle, frozenset(), sure) for particle in particles]
+    return tuple(result)
 
 
 @cache
@@ -110,19 +110,19 @@ def grammar() -> dict:
 
 def joined(phrase: Words, spanish: bool) -> list[Word]:
     """Apply the rules for adjacent words: an apple; del niño, al niño, Ana e Inés."""
-    found: list[Word] = []
+    result: list[Word] = []
     for word in phrase:
         text = word[0].lower()
-        last = found[-1][0] if found else ""
+        last = result[-1][0] if result else ""
         if spanish and text == "el" and last in ("a", "de"):
-            _, sure, maybe = found.pop()
+            _, sure, maybe = result.pop()
             word = ("al" if last == "a" else "del", sure | word[1], maybe | word[2])
         elif spanish and last == "y" and text[0] == "i":
-            found[-1] = ("e", *found[-1][1:])
+            result[-1] = ("e", *result[-1][1:])
         elif not spanish and last == "a" and (text[0] in "aeiou" or text == "honest"):
-            found[-1] = ("an", *found[-1][1:])
-        found.append(word)
-    return found
+            result[-1] = ("an", *result[-1][1:])
+        result.append(word)
+    return result
 
 
 def pieces(phrase: Words, mark: str, spanish: bool) -> list[Word]:

@@ -112,14 +112,16 @@ def vocabulary() -> dict[str, dict[str, str]]:
         "adjectives": adjectives,
         "names": table["words"]["names"],
     }
-    found = {
+    translations = {
         part: {row[0].split()[0]: row[min(1, len(row) - 1)].split()[0] for row in rows}
         for part, rows in lexicon.items()
     }
-    found["verbs"] = {
+    translations["verbs"] = {
         f"{row[0].split()[0].replace('_', ' ')} ({row[5]})": row[1].split()[0]
         for row in verbs
     }
     rows = table["determiners"]["table"]
-    found["determiners"] = {row[0].split()[-1]: row[1].split()[-2] for row in rows}
-    return found
+    translations["determiners"] = {
+        row[0].split()[-1]: row[1].split()[-2] for row in rows
+    }
+    return translations

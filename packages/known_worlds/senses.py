@@ -118,13 +118,13 @@ def _clause(
     forms = lexicon()["senses"][sense]
     verbal = "action" in words[word]
     if side == "left":
-        said = _choice(draw, forms["before"], number, held, taken)
-        return f"{_marked(said)} @{word}"
+        phrase = _choice(draw, forms["before"], number, held, taken)
+        return f"{_marked(phrase)} @{word}"
     noun = f"{'^' * verbal}{draw.pick(clauses['determiners'])} @{word}"
     if sense in clauses["placed"] and draw.chance(PLACED):
         noun += " " + draw.pick(clauses["places"])
-    said = _choice(draw, forms["after"], number, held, taken)
-    return f"{noun} {said if verbal else _marked(said)}"
+    phrase = _choice(draw, forms["after"], number, held, taken)
+    return f"{noun} {phrase if verbal else _marked(phrase)}"
 
 
 def _arranged(draw: Draw, clause: str, word: str) -> str:
@@ -133,15 +133,15 @@ def _arranged(draw: Draw, clause: str, word: str) -> str:
     words = lexicon()["words"]
     if draw.chance(ALONE):
         return draw.pick(clauses["alone"]).format(clause)
-    twins = [w for w in words if words[w] == words[word] and w != word]
+    peers = [w for w in words if words[w] == words[word] and w != word]
     sense = draw.pick([sense for sense in words[word] if sense != "action"])
-    if twins and "action" not in words[word]:
+    if peers and "action" not in words[word]:
         side = draw.pick(["left", "right"])
-        other = _clause(draw, draw.pick(twins), sense, side, False, _plain(clause))
+        other = _clause(draw, draw.pick(peers), sense, side, False, _plain(clause))
     else:
         forms = lexicon()["senses"][sense]
-        said = _choice(draw, forms["after"], 0, None, _plain(clause))
-        other = f"the {draw.pick(forms['plain'])} {said}"
+        phrase = _choice(draw, forms["after"], 0, None, _plain(clause))
+        other = f"the {draw.pick(forms['plain'])} {phrase}"
     other = _plain(other)
     both = [clause, other] if draw.chance(50) else [other, clause]
     return draw.pick(clauses["joined"]).format(*both)

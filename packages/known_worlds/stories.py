@@ -176,18 +176,18 @@ def mean_floor(count: int = 1000, seed: int = 0, start: int = 0) -> Floor:
     The end token counts as a token and as one byte. Raises ValueError for a negative
     seed or start.
     """
-    told = [story(index, seed) for index in range(start, start + count)]
-    nats = -sum(one.log_probability for one in told)
-    tokens = sum(len(one.tokens) for one in told)
-    size = sum(len(one.text.encode()) + 1 for one in told)
-    by_kind = [one.floor_by_kind for one in told]
+    stories = [story(index, seed) for index in range(start, start + count)]
+    nats = -sum(one.log_probability for one in stories)
+    tokens = sum(len(one.tokens) for one in stories)
+    size = sum(len(one.text.encode()) + 1 for one in stories)
+    by_kind = [one.floor_by_kind for one in stories]
     return Floor(
         nats_per_token=nats / tokens,
         nats_per_story=nats / count,
         bits_per_byte=nats / math.log(2) / size,
         nats_per_story_by_kind={k: sum(b[k] for b in by_kind) / count for k in KINDS},
         tokens_per_story_by_kind={
-            k: sum(one.kinds.count(k) for one in told) / count for k in KINDS
+            k: sum(one.kinds.count(k) for one in stories) / count for k in KINDS
         },
     )
 
@@ -217,7 +217,7 @@ def vocabulary() -> list[str]:
 @functools.cache
 def _vocabulary() -> tuple[str, ...]:
     grammar = load_grammar()
-    found = set()
+    tokens = set()
 
     def collect(sequence: tuple) -> None:
         for item in sequence:
@@ -226,10 +226,10 @@ def _vocabulary() -> tuple[str, ...]:
                     collect(option)
             elif isinstance(item, Use):
                 for filler in grammar.slots[item.slot].fillers:
-                    found.update(spell(item, filler))
+                    tokens.update(spell(item, filler))
             else:
-                found.add(item)
+                tokens.add(item)
 
     for beats in grammar.sections.values():
         collect(tuple(beat.wordings for beat in beats))
-    return tuple(sorted(found))
+    return tuple(sorted(tokens))

@@ -65,9 +65,9 @@ def _arcs(sequence: tuple, follow: list[tuple], beats: frozenset) -> list[tuple]
     """The arcs at the start of a sequence that is followed by the arcs `follow`."""
     for item in reversed(sequence):
         if isinstance(item, Choice):
-            share = 1 / len(item.options)
+            probability = 1 / len(item.options)
             follow = [
-                (share * chance, label, target)
+                (probability * chance, label, target)
                 for option in item.options
                 for chance, label, target in _arcs(option, follow, beats)
             ]
@@ -122,40 +122,40 @@ class Reading(NamedTuple):
 @functools.lru_cache(maxsize=10_000)
 def _openings(use: Use, fillers: tuple[Filler, ...]) -> dict[str, list[tuple]]:
     """The (filler, further pieces) that an unbound slot can write, by first piece."""
-    found: dict[str, list[tuple]] = {}
+    openings: dict[str, list[tuple]] = {}
     for filler in fillers:
         first, *rest = spell(use, filler)
-        found.setdefault(first, []).append((filler, tuple(rest)))
-    return found
+        openings.setdefault(first, []).append((filler, tuple(rest)))
+    return openings
 
 
 def advance(
     readings: list[Reading], token: str, slots: dict[str, Slot]
 ) -> list[Reading]:
     """The readings after one more piece, their weights times its probability."""
-    found = []
+    after = []
     for weight, node, bound, rest in readings:
         if rest:
             if rest[0] == token:
-                found.append(Reading(weight, node, bound, rest[1:]))
+                after.append(Reading(weight, node, bound, rest[1:]))
             continue
         if token in node.steps:
             chance, target = node.follow(token)
-            found.append(Reading(weight * chance, target, bound))
+            after.append(Reading(weight * chance, target, bound))
         for use in node.uses:
             if use.slot in bound:
                 spelled = spell(use, bound[use.slot])
                 if spelled[0] == token:
                     chance, target = node.follow(use)
-                    found.append(Reading(weight * chance, target, bound, spelled[1:]))
+                    after.append(Reading(weight * chance, target, bound, spelled[1:]))
                 continue
             options = slots[use.slot].choices(bound)
             for filler, rest in _openings(use, options).get(token, ()):
                 chance, target = node.follow(use)
-                share = chance / len(options)
+                probability = chance / len(options)
                 now = {**bound, use.slot: filler}
-                found.append(Reading(weight * share, target, now, rest))
-    return found
+                after.append(Reading(weight * probability, target, now, rest))
+    return after
 
 
 def read(

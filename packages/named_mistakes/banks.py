@@ -18,12 +18,12 @@ from types import ModuleType
 
 from named_mistakes.exercise import Exercise
 
-_told: dict[str, Path] = {}
+_overrides: dict[str, Path] = {}
 
 
 def use(banks: str | Path) -> None:
     """Take the exercises from this folder, whatever a pyproject.toml says."""
-    _told["banks"] = Path(banks).resolve()
+    _overrides["banks"] = Path(banks).resolve()
     find_banks.cache_clear()
 
 
@@ -32,8 +32,8 @@ def places() -> dict[str, Path]:
 
     Raises FileNotFoundError where neither `use` nor a pyproject.toml names a folder.
     """
-    if _told:
-        return _told
+    if _overrides:
+        return _overrides
     for folder in (Path.cwd(), *Path.cwd().parents):
         file = folder / "pyproject.toml"
         if file.is_file():

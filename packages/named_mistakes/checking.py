@@ -53,30 +53,30 @@ def _error_report(exercise, function, outcome, arguments):
     error = outcome.error
     line = own_line(function, error)
     title = f"{exercise.name}: your function stops with {type(error).__name__}"
-    said = [_message(error)]
+    sentences = [_message(error)]
     if isinstance(error, RecursionError):
-        said = ["It calls itself without end: nothing stops the recursion."]
+        sentences = ["It calls itself without end: nothing stops the recursion."]
     elif not line:
-        said.append(f"It is called with ({', '.join(exercise.takes)}).")
-    said += _ending(exercise, arguments)
-    return Report("error", title, tuple(filter(None, said)), line)
+        sentences.append(f"It is called with ({', '.join(exercise.takes)}).")
+    sentences += _ending(exercise, arguments)
+    return Report("error", title, tuple(filter(None, sentences)), line)
 
 
 def _message(error):
     try:
-        said = str(error).strip().split("\nException raised")[0]
+        text = str(error).strip().split("\nException raised")[0]
     except Exception:
         return ""
-    return said if len(said) <= 400 else said[:400] + " …"
+    return text if len(text) <= 400 else text[:400] + " …"
 
 
 def _endless(exercise, function, outcome, arguments):
     title = f"{exercise.name}: it does not come to an end"
-    said = (
+    message = (
         f"Stopped at this line, after {exercise.seconds} seconds of computing. Which "
         "condition should end the loop, and what makes it come true?"
     )
-    lines = (said, *_ending(exercise, arguments))
+    lines = (message, *_ending(exercise, arguments))
     return Report("error", title, lines, own_line(function, outcome.error))
 
 
@@ -87,8 +87,8 @@ def _refused(exercise, answer):
         return _not_tried(exercise)
     if exercise.predicts == callable(answer):
         what = "the value itself" if exercise.predicts else "the function itself"
-        said = f"Hand over {what}, as in check({exercise.name!r}, mine)."
-        return Report("different", f"{exercise.name}: {what} is wanted", (said,))
+        message = f"Hand over {what}, as in check({exercise.name!r}, mine)."
+        return Report("different", f"{exercise.name}: {what} is wanted", (message,))
     return None
 
 
@@ -97,15 +97,15 @@ def _not_tried(exercise):
     return Report("not tried", f"{exercise.name}: not tried yet", lines)
 
 
-def _known(exercise, function, cases, outcomes, wanted, seed):
+def _known(exercise, function, cases, outcomes, expected, seed):
     """The known mistake that gives the same result in every case, or None.
 
     An answer may equal a mistake in these cases by chance, so it has to in others, too.
     """
     for mistake in exercise.mistakes:
         theirs = [run(mistake.function, case) for case in cases]
-        values = zip(theirs, wanted, strict=True)
-        wrong = any(not o.error and not same(o.value, w) for o, w in values)
+        values = zip(theirs, expected, strict=True)
+        wrong = any(not o.error and not same(o.value, e) for o, e in values)
         if wrong and all(map(_agree, outcomes, theirs)):
             more = [
                 case
@@ -153,8 +153,8 @@ def _examined(exercise, answer, seed):
     printed = outcomes[0].printed.strip()
     if not printed:
         return report
-    kept = printed if len(printed) <= 200 else printed[:200] + " …"
-    lines = (*report.lines, f"Your function printed: {kept}")
+    shortened = printed if len(printed) <= 200 else printed[:200] + " …"
+    lines = (*report.lines, f"Your function printed: {shortened}")
     return dataclasses.replace(report, lines=lines)
 
 
@@ -164,7 +164,7 @@ def _is_empty(outcome):
     return bare or outcome.value is NotImplemented
 
 
-def _wanted(exercise, case):
+def _expected_outcome(exercise, case):
     """The outcome of the reference, called in the same way as the answer."""
     outcome = run(exercise.reference, case)
     if outcome.error is not None:
@@ -173,8 +173,8 @@ def _wanted(exercise, case):
 
 
 def _judge(exercise, function, cases, outcomes, seed):
-    references = [_wanted(exercise, case) for case in cases]
-    wanted = [reference.value for reference in references]
+    references = [_expected_outcome(exercise, case) for case in cases]
+    expected = [reference.value for reference in references]
     for place, case in enumerate(cases):
         changed = outcomes[place].changed(case, exercise.takes)
         changed -= references[place].changed(case, exercise.takes)
@@ -183,34 +183,34 @@ def _judge(exercise, function, cases, outcomes, seed):
             return dataclasses.replace(report, case=place)
     if report := _remembering(exercise, function, outcomes, seed):
         return report
-    found = [
-        outcome.error or _found(exercise, outcome.value, right)
-        for outcome, right in zip(outcomes, wanted, strict=True)
+    differences = [
+        outcome.error or _difference_beyond_tolerance(exercise, outcome.value, right)
+        for outcome, right in zip(outcomes, expected, strict=True)
     ]
-    if not any(found):
-        return _right(exercise, function, cases, outcomes, wanted)
-    place = next(i for i, what in enumerate(found) if what)
-    if mistake := _known(exercise, function, cases, outcomes, wanted, seed):
+    if not any(differences):
+        return _right(exercise, function, cases, outcomes, expected)
+    place = next(i for i, what in enumerate(differences) if what)
+    if mistake := _known(exercise, function, cases, outcomes, expected, seed):
         lines = (mistake.hint, f"hint({exercise.name!r}) says more.")
         title = f"{exercise.name}: {mistake.name}"
         return Report("mistake", title, lines, mistake=mistake.name, case=place)
     if exercise.predicts:
-        return _wrong_guess(exercise, outcomes[place], wanted[place])
+        return _wrong_guess(exercise, outcomes[place], expected[place])
     if outcomes[place].error:
         report = _error_report(exercise, function, outcomes[place], cases[place])
     else:
-        said = (found[place], *_ending(exercise, cases[place]), _more(exercise))
-        report = Report("different", f"{exercise.name}: not yet", said)
+        lines = (differences[place], *_ending(exercise, cases[place]), _more(exercise))
+        report = Report("different", f"{exercise.name}: not yet", lines)
     return dataclasses.replace(report, case=place)
 
 
-def _found(exercise, mine, wanted):
+def _difference_beyond_tolerance(exercise, mine, expected):
     """The first difference that is more than the exercise tolerates, or None."""
     if exercise.tolerance:
-        if near(mine, wanted, exercise.tolerance):
+        if near(mine, expected, exercise.tolerance):
             return None
-        mine = settled(mine, wanted, exercise.tolerance)
-    return difference(mine, wanted) or (not_plain(mine) if exercise.plain else None)
+        mine = settled(mine, expected, exercise.tolerance)
+    return difference(mine, expected) or (not_plain(mine) if exercise.plain else None)
 
 
 def _more(exercise):
@@ -230,22 +230,22 @@ def _remembering(exercise, function, outcomes, seed):
         if not comparable(first.value) or _agree(first, again):
             continue
         title = f"{exercise.name}: it remembers an earlier call"
-        said = (
+        message = (
             "Asked the same twice, it answers differently the second time. Something "
             "is kept from call to call: a default argument that is changed, a global "
             "name, an attribute."
         )
-        return Report("changed", title, (said, *_ending(exercise, case)), case=place)
+        return Report("changed", title, (message, *_ending(exercise, case)), case=place)
     return None
 
 
-def _wrong_guess(exercise, outcome, wanted):
+def _wrong_guess(exercise, outcome, expected):
     """What is said of a prediction: a direction or a thought, never the answer."""
     title = f"{exercise.name}: not yet"
     if outcome.error:
         return Report("different", title, ("That is not a value.",))
     return Report(
-        "different", title, (direction(outcome.value, wanted), _help(exercise))
+        "different", title, (direction(outcome.value, expected), _help(exercise))
     )
 
 
@@ -256,34 +256,34 @@ def _help(exercise):
 def _changed(exercise, changed, case):
     names = " and ".join(changed)
     values = dict(zip(exercise.takes, case, strict=True))
-    said = f"The caller still needs {names}. It writes into the old one."
+    message = f"The caller still needs {names}. It writes into the old one."
     if any(isinstance(values[name], Tensor) for name in changed):
-        said += (
+        message += (
             " Make a new tensor: methods that end in _, `+=` and its kin, and "
             "assignments to a slice change the old one."
         )
     else:
-        said += " Work on a copy."
+        message += " Work on a copy."
     title = f"{exercise.name}: it changes {names} in place"
-    return Report("changed", title, (said, *_ending(exercise, case)))
+    return Report("changed", title, (message, *_ending(exercise, case)))
 
 
-def _right(exercise, function, cases, outcomes, wanted):
+def _right(exercise, function, cases, outcomes, expected):
     asked = dict.fromkeys(_asked(exercise, case) for case in cases if exercise.takes)
     lines = [f"Tried with {'; '.join(asked)}."] if asked else []
-    if said := _gradient_difference(exercise, function, cases, outcomes):
+    if problem := _gradient_difference(exercise, function, cases, outcomes):
         if exercise.trains:
-            title = f"{exercise.name}: {said}"
+            title = f"{exercise.name}: {problem}"
             more = (
                 "The numbers are right, but no model learns through them. `.item()`, "
                 "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph; a "
                 "change in place (`+=`) can break it, and 0 · ∞ makes it nan."
             )
             return Report("different", title, (more, _help(exercise)))
-        lines.append(f"Right numbers, but {said}; no training runs through it here.")
+        lines.append(f"Right numbers, but {problem}; no training runs through it here.")
     values = (outcome.value for outcome in outcomes)
-    notes = (note(*pair) for pair in zip(values, wanted, strict=True))
-    lines += [said for said in notes if said][:1]
+    notes = (note(*pair) for pair in zip(values, expected, strict=True))
+    lines += [sentence for sentence in notes if sentence][:1]
     return Report("right", f"{exercise.name}: right", tuple(lines))
 
 

@@ -76,10 +76,10 @@ def describe(value: Any) -> str:
         return f"a {'class' if isinstance(value, type) else 'function'}"
     if is_dataclass(value):
         return _settings(value)
-    shown = brief(value)
-    if "\n" in shown:  # as an optimizer's
+    text = brief(value)
+    if "\n" in text:  # as an optimizer's
         return f"the {type(value).__name__}"
-    return shown
+    return text
 
 
 def _tensor(value):
@@ -115,8 +115,8 @@ def _collection(value):
     simple = all(
         isinstance(p, Number | str | bytes | tuple | type(None)) for p in parts
     )
-    if simple and len(shown := repr(value)) <= LONG:
-        return shown
+    if simple and len(text := repr(value)) <= LONG:
+        return text
     if not isinstance(value, Mapping | set | frozenset) and 0 < len(parts) <= 3:
         left, right = "()" if isinstance(value, tuple) else "[]"
         return f"{left}{', '.join(map(describe, parts))}{right}"

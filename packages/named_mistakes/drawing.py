@@ -30,15 +30,15 @@ def causal_weights(generator: torch.Generator, *shape: int) -> Tensor:
 
 def scores_of(generator: torch.Generator, rows: int, vocab: int) -> Tensor:
     """Scores "b v" that softmax to nearly these shares, each row shifted as a whole."""
-    shares = torch.tensor(ROWS[vocab][:rows])
-    noise = 0.05 * torch.randn(shares.shape, generator=generator)
+    probabilities = torch.tensor(ROWS[vocab][:rows])
+    noise = 0.05 * torch.randn(probabilities.shape, generator=generator)
     shift = torch.linspace(-5, 3, rows)[:, None]
-    return (shares.log() + noise + shift).to(torch.get_default_dtype())
+    return (probabilities.log() + noise + shift).to(torch.get_default_dtype())
 
 
-def share(kept: Tensor) -> Tensor:
+def normalized(weights: Tensor) -> Tensor:
     """Rows that sum to 1."""
-    return kept / kept.sum(-1, keepdim=True)
+    return weights / weights.sum(-1, keepdim=True)
 
 
 class Part(nn.Module):

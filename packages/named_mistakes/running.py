@@ -54,7 +54,7 @@ def _tensors(value):
     return tuple(part for part in parts if isinstance(part, Tensor))
 
 
-def _kept(value):
+def _snapshot(value):
     """A copy of what a later call could change; anything else as it is.
 
     A copied tensor has the layout of the old one, and no graph.
@@ -62,9 +62,9 @@ def _kept(value):
     if isinstance(value, Tensor):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if type(value) in (tuple, list):
-        return type(value)(map(_kept, value))
+        return type(value)(map(_snapshot, value))
     if type(value) is dict:
-        return {key: _kept(part) for key, part in value.items()}
+        return {key: _snapshot(part) for key, part in value.items()}
     if isinstance(value, Mapping | Sequence | Set | np.ndarray):
         return _copies(value)
     return value
@@ -163,7 +163,7 @@ def run(
             raise
         except BaseException as caught:
             error = caught
-    return Outcome(_kept(value), error, printed.getvalue(), given)
+    return Outcome(_snapshot(value), error, printed.getvalue(), given)
 
 
 def home(function: Callable) -> Any:
@@ -189,14 +189,14 @@ def is_stub(function: Callable) -> bool:
 def own_line(function: Callable, error: BaseException) -> str:
     """The learner's line that raised the error: "line 3: …", or an empty string."""
     code = home(function)
-    found = ""
+    line = ""
     step = error.__traceback__
     while code and step:
         if step.tb_frame.f_code.co_filename == code.co_filename:
             text = linecache.getline(code.co_filename, step.tb_lineno).strip()
-            found = f"line {step.tb_lineno}: {text}"
+            line = f"line {step.tb_lineno}: {text}"
         step = step.tb_next
-    return found
+    return line
 
 
 def gradient(

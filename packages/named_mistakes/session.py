@@ -129,13 +129,13 @@ def progress(notebook: str | int | None = None) -> None:
                 f"{notebook!r}"
             )
         notebook = number
-    kept = _kept()
+    tries = _tries()
     rows = []
     signs = []
     for number in [notebook] if notebook else find_banks():
         for place, exercise in enumerate(_in_order(number)):
-            found = kept.get(exercise.name)
-            signs.append("○" if found is None else "✓" if found else "✗")
+            right = tries.get(exercise.name)
+            signs.append("○" if right is None else "✓" if right else "✗")
             margin = number if place == 0 else "  "
             rows.append(f"{margin}  {signs[-1]} {exercise.name}")
     where = f"{notebook}: " if notebook else ""
@@ -157,7 +157,7 @@ def _in_order(number: str) -> list[Exercise]:
 _right: dict[str, bool] = {}
 
 
-def _kept() -> dict[str, bool]:
+def _tries() -> dict[str, bool]:
     """{name: whether it was ever right} of all that was tried."""
     stored = _stored(_file())
     names = {**stored, **_right}
@@ -172,7 +172,7 @@ def _keep(name: str, right: bool) -> None:
         return
     unfinished = path.with_suffix(".unfinished")
     try:
-        unfinished.write_text(json.dumps(_kept(), indent=1) + "\n", "utf-8")
+        unfinished.write_text(json.dumps(_tries(), indent=1) + "\n", "utf-8")
         unfinished.replace(path)
     except OSError:  # a full or read-only disk must not stop a check
         return

@@ -20,16 +20,16 @@ PINNED = {
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
-def settings(wanted, machine):
+def settings(requested, machine):
     """The variables for a value of NBVAL_ARITHMETIC on a kind of machine."""
-    if wanted == "pinned":
+    if requested == "pinned":
         return PINNED if machine in ("x86_64", "AMD64") else ONE_THREAD
-    if wanted == "own":
+    if requested == "own":
         return ONE_THREAD
-    return ONE_THREAD | dict(setting.split("=", 1) for setting in wanted.split())
+    return ONE_THREAD | dict(setting.split("=", 1) for setting in requested.split())
 
 
 for name in PINNED:
     os.environ.pop(name, None)
-wanted = os.environ.get("NBVAL_ARITHMETIC", "pinned")
-os.environ.update(settings(wanted, platform.machine()))
+requested = os.environ.get("NBVAL_ARITHMETIC", "pinned")
+os.environ.update(settings(requested, platform.machine()))

@@ -80,20 +80,22 @@ def run_cell(self):
     outputs = nbval_plugin.coalesce_streams(self.test_outputs)
     for output in outputs:
         if output.get("name") == "stderr":
-            self.raise_cell_error("Cell writes to stderr", _told(self, output["text"]))
+            self.raise_cell_error(
+                "Cell writes to stderr", _with_advice(self, output["text"])
+            )
     raises = self.options["check_exception"]
     stored, computed = order(self.cell.outputs), order(self.test_outputs)
     if computed and not stored and not raises:
         self.raise_cell_error("Cell outputs differ", nothing_stored(self, computed))
     before, now = (", then ".join(one) or "nothing" for one in (stored, computed))
-    told = _told(self, f"stored: {before}\nnow: {now}")
+    message = _with_advice(self, f"stored: {before}\nnow: {now}")
     if self.options["check"] and stored != computed:
-        self.raise_cell_error("Cell shows its outputs in another order", told)
+        self.raise_cell_error("Cell shows its outputs in another order", message)
     if _kinds(stored) != _kinds(computed) and not raises:
-        self.raise_cell_error("Cell shows other kinds of output", told)
+        self.raise_cell_error("Cell shows other kinds of output", message)
 
 
-def _told(cell, text):
+def _with_advice(cell, text):
     return f"{text}\n{advice(cell)}"
 
 
@@ -107,8 +109,8 @@ def _execute(self):
         _run(self)
     except nbval_plugin.NbCellError as error:
         raised = str(error).startswith("Cell execution caused an exception")
-        said = (error.inner_traceback or "").strip().splitlines()[-1:]
-        if self.parent.broken and raised and "NameError" in "".join(said):
+        last_line = (error.inner_traceback or "").strip().splitlines()[-1:]
+        if self.parent.broken and raised and "NameError" in "".join(last_line):
             pytest.skip(f"it needs a name, and {self.parent.broken} broke before")
         if raised and not self.parent.broken:
             self.parent.broken = self.name
@@ -126,16 +128,16 @@ def _kinds(names):
 
 def order(outputs):
     """The outputs one after the other, by stream or by the kinds of data they hold."""
-    found = []
+    names = []
     for output in outputs:
         if output["output_type"] == "stream":
             name = output["name"]
-            if found[-1:] == [name]:
+            if names[-1:] == [name]:
                 continue  # a stream may come in pieces
         else:
             name = " and ".join(sorted(output.get("data", {}))) or output["output_type"]
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 # --- comparing ---------------------------------------------------------------------
@@ -145,8 +147,8 @@ def compare_outputs(self, test, ref, skip_compare=None):
     """What went to stderr, then nbval's comparison of texts, then ours of figures."""
     for output in test:
         if output.get("name") == "stderr":
-            said = f"Cell writes to stderr: {output['text']}"
-            self.comparison_traceback = [said, advice(self)]
+            message = f"Cell writes to stderr: {output['text']}"
+            self.comparison_traceback = [message, advice(self)]
             return False
     if test and not ref:
         self.comparison_traceback = [nothing_stored(self, order(test))]
@@ -157,11 +159,11 @@ def compare_outputs(self, test, ref, skip_compare=None):
         book.tolerated.append(self.name)
     if _compare(self, new, old, skip_compare):
         name = f"{self.path.stem}_{self.cell.get('id', '')}"
-        found = figure_problems(test, ref, book.other, name, book.differences)
-        self.comparison_traceback += found
+        problems = figure_problems(test, ref, book.other, name, book.differences)
+        self.comparison_traceback += problems
     else:
-        told = [clipped(part) for part in self.comparison_traceback]
-        self.comparison_traceback = told
+        lines = [clipped(part) for part in self.comparison_traceback]
+        self.comparison_traceback = lines
     if not self.comparison_traceback:
         return True
     if book.other and "trained" in self.cell.metadata.get("tags", []):
@@ -207,11 +209,11 @@ def advice(cell):
     return cell.config.hook.pytest_nbval_advice(path=cell.path) or "Store it anew"
 
 
-def nothing_stored(cell, shown):
+def nothing_stored(cell, computed):
     """What to say of a cell that shows something, and whose stored outputs are gone."""
     return (
         f"Its stored outputs are gone, or it never showed anything: now it shows "
-        f"{', then '.join(shown)}. {advice(cell)}"
+        f"{', then '.join(computed)}. {advice(cell)}"
     )
 
 
@@ -239,9 +241,9 @@ def difference(stored, computed):
     old, new = (shortened(text).splitlines() for text in (stored, computed))
     if old == new:
         return ["(within a long run of letters and digits)"]
-    told = list(difflib.unified_diff(old, new, lineterm="", n=1))[2:]
-    if max(map(len, told)) <= LONG_LINE // 2:
-        return told
+    differing = list(difflib.unified_diff(old, new, lineterm="", n=1))[2:]
+    if max(map(len, differing)) <= LONG_LINE // 2:
+        return differing
     one, other = "\n".join(old), "\n".join(new)
     first = 0
     while one[first : first + 1] == other[first : first + 1]:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from nbval_strict.printed import same_but_for_last_digits
 
-WHOLE_RMS, TILE_RMS, TILE = 2.0, 20.0, 32  # grey levels of 255; tiles of 32 pixels
+OVERALL_RMS, TILE_RMS, TILE = 2.0, 20.0, 32  # grey levels of 255; tiles of 32 pixels
 FAINTEST = 64  # of 255: how dark the smallest difference is drawn, so that it is seen
 
 
@@ -57,8 +57,8 @@ def figure_problems(computed, stored, other, name, folder):
             yield f"figure {number} differs: {what}\nold, new, difference: {place}"
         same = same_but_for_last_digits if other else str.__eq__
         if not same(words(old), words(new)):
-            told = word_difference(words(old).split(" | "), words(new).split(" | "))
-            yield f"figure {number} draws other words: - stored, + now\n{told}"
+            lines = word_difference(words(old).split(" | "), words(new).split(" | "))
+            yield f"figure {number} draws other words: - stored, + now\n{lines}"
         if alt_text(new) != alt_text(old):
             yield (
                 f"the alt text of figure {number} differs: - stored, + now\n"
@@ -93,14 +93,14 @@ def pixel_difference(old, new, other=""):
         )
     squares = ((old - new) ** 2).mean(axis=2)
     tiles = tile_means(squares)
-    whole, worst = float(squares.mean() ** 0.5), float(tiles.max() ** 0.5)
-    if whole <= WHOLE_RMS and worst <= TILE_RMS:
+    overall, worst = float(squares.mean() ** 0.5), float(tiles.max() ** 0.5)
+    if overall <= OVERALL_RMS and worst <= TILE_RMS:
         return None
     row, column = np.unravel_index(tiles.argmax(), tiles.shape)
     return (
-        f"RMS {whole:.1f} over the figure (limit {WHOLE_RMS:.0f}), {worst:.1f} in the "
-        f"worst tile (limit {TILE_RMS:.0f}), {TILE * column} pixels from the left and "
-        f"{TILE * row} from the top; by tolerance, because here is {other}"
+        f"RMS {overall:.1f} over the figure (limit {OVERALL_RMS:.0f}), {worst:.1f} in "
+        f"the worst tile (limit {TILE_RMS:.0f}), {TILE * column} pixels from the left "
+        f"and {TILE * row} from the top; by tolerance, because here is {other}"
     )
 
 

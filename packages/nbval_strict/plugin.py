@@ -45,9 +45,9 @@ def patience():
     return float(os.environ.get("NBVAL_PATIENCE", "1"))
 
 
-def expect_none(found):
+def expect_none(findings):
     """Fail with one line for each finding; pass if there is none."""
-    lines = [str(one) for one in found]
+    lines = [str(one) for one in findings]
     if lines:
         pytest.fail("\n".join(lines), pytrace=False)
 
@@ -163,8 +163,8 @@ class Rules(pytest.Item):
     def runtest(self):
         """Fail with every problem."""
         hook = self.config.hook.pytest_nbval_problems
-        found = hook(notebook=self.parent.nb, path=self.path)
-        expect_none(problem for problems in found for problem in problems)
+        results = hook(notebook=self.parent.nb, path=self.path)
+        expect_none(problem for problems in results for problem in problems)
 
     def reportinfo(self):
         """Where it stands."""
@@ -184,13 +184,13 @@ class Budget(Rules):
         allowed = seconds_allowed(config, self.path.name) * patience()
         most = float(config.getini("nbval_memory"))
         slowest = sorted(book.cell_seconds.items(), key=lambda one: -one[1])[:3]
-        told = ", ".join(f"{name} {took:.1f} s" for name, took in slowest)
+        cells = ", ".join(f"{name} {took:.1f} s" for name, took in slowest)
         if seconds > allowed:
-            said = f"took {seconds:.0f} CPU-seconds, more than {allowed:.0f}"
-            pytest.fail(f"{said}; slowest: {told}", pytrace=False)
+            message = f"took {seconds:.0f} CPU-seconds, more than {allowed:.0f}"
+            pytest.fail(f"{message}; slowest: {cells}", pytrace=False)
         if memory > most:
-            said = f"took {memory:.1f} GiB, more than {most}; slowest: {told}"
-            pytest.fail(said, pytrace=False)
+            message = f"took {memory:.1f} GiB, more than {most}; slowest: {cells}"
+            pytest.fail(message, pytrace=False)
         if not book.other:
             usual = usual_seconds(config).get(self.path.name, {})
             times = float(config.getini("nbval_slower"))
@@ -241,8 +241,8 @@ class Leftovers(Rules):
 
 
 def pytest_addoption(parser):
-    for name, (default, told) in OPTIONS.items():
-        parser.addini(name, told, default=default)
+    for name, (default, help_text) in OPTIONS.items():
+        parser.addini(name, help_text, default=default)
 
 
 def pytest_addhooks(pluginmanager):

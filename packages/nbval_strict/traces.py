@@ -75,7 +75,7 @@ class Traces:
 
     def variables(self):
         """What the kernel must find in its environment."""
-        found = {
+        environment = {
             "HOME": str(self.home),
             "TMPDIR": str(self.temporary),
             "XDG_CACHE_HOME": str(self.home / ".cache"),
@@ -86,9 +86,9 @@ class Traces:
             "NBVAL_WRITTEN": str(self._written),
         }
         for name in PROXIES:
-            found[name] = self._proxy.url
-            found[name.lower()] = self._proxy.url
-        return found
+            environment[name] = self._proxy.url
+            environment[name.lower()] = self._proxy.url
+        return environment
 
     def note(self, cell):
         """Ascribe to this cell what is new since the last call."""
@@ -108,18 +108,18 @@ class Traces:
         """The files that do not belong there and exist now."""
         new = self._beside() - self._before
         elsewhere = {path for path in new | self._written_paths() if path.exists()}
-        found = {path for path in elsewhere if not self._may_write(path)}
+        present = {path for path in elsewhere if not self._may_write(path)}
         for folder in (self.home, self.temporary):
-            found |= files_below(folder, is_a_cache)
-        return found
+            present |= files_below(folder, is_a_cache)
+        return present
 
     def _written_paths(self, kind=""):
         """The paths that Python processes wrote: the "new", the "old", or all."""
-        found = {}
+        kinds = {}
         for line in self._written.read_text("utf-8").splitlines():
             first, _, path = line.partition(" ")
-            found.setdefault(Path(path), first)
-        return {path for path in found if kind in ("", found[path])}
+            kinds.setdefault(Path(path), first)
+        return {path for path in kinds if kind in ("", kinds[path])}
 
     def _may_write(self, path):
         places = [*self.allowed, *map(Path, DEVICES)]
@@ -168,14 +168,14 @@ def files_below(folder, left_out):
 
     left_out: takes a path and the folder, and says whether the path does not count.
     """
-    found = set()
+    paths = set()
     for place, folders, files in os.walk(folder):
         here = Path(place)
         folders[:] = [name for name in folders if not left_out(here / name, folder)]
-        found |= {here / name for name in files if not left_out(here / name, folder)}
+        paths |= {here / name for name in files if not left_out(here / name, folder)}
         if not folders and not files and here != folder:
-            found.add(here)
-    return found
+            paths.add(here)
+    return paths
 
 
 def is_a_cache(path, folder):

@@ -48,9 +48,9 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    for subject, found in json.loads(node.workeroutput.get("course", "{}")).items():
+    for subject, entries in json.loads(node.workeroutput.get("course", "{}")).items():
         here = shared(subject)
-        for name, value in found.items():
+        for name, value in entries.items():
             here[name] = (
                 here.get(name, 0) + value if isinstance(value, float) else value
             )

@@ -51,8 +51,8 @@ def gradient_by_loops(weights, gradients):
 def gradient_by_autograd(weights, gradients):
     with torch.enable_grad():
         scores = (weights + 1e-300).log().detach().requires_grad_()
-        (found,) = torch.autograd.grad(scores.softmax(dim=-1), scores, gradients)
-    return found
+        (gradient,) = torch.autograd.grad(scores.softmax(dim=-1), scores, gradients)
+    return gradient
 
 
 def cosine_by_lengths(queries, keys, values, temperature):

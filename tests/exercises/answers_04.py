@@ -84,8 +84,8 @@ def relative_by_gather(table, query_length, key_length):
     positions = torch.arange(key_length)
     back = (positions[-query_length:, None] - positions).clamp(min=0)
     columns = torch.minimum(back, torch.tensor(table.shape[1] - 1))
-    found = table.gather(1, columns.flatten().expand(len(table), -1))
-    return found.view(len(table), query_length, key_length)
+    bias = table.gather(1, columns.flatten().expand(len(table), -1))
+    return bias.view(len(table), query_length, key_length)
 
 
 def relative_by_one_hot(table, query_length, key_length):

@@ -23,9 +23,9 @@ def additive_by_loops(queries, keys, w, u, v):
 
 
 def additive_by_linear(queries, keys, w, u, v):
-    asked = F.linear(queries, w).unsqueeze(2)
-    told = F.linear(keys, u).unsqueeze(1)
-    return F.linear(torch.tanh(asked + told), v[None]).squeeze(-1)
+    from_queries = F.linear(queries, w).unsqueeze(2)
+    from_keys = F.linear(keys, u).unsqueeze(1)
+    return F.linear(torch.tanh(from_queries + from_keys), v[None]).squeeze(-1)
 
 
 def step_by_kernel(state, memory, mask, w):

@@ -8,10 +8,10 @@ from torch.nn import functional as F
 
 def cross_by_rows(x, memory, w_q, w_k, w_v, mask):
     rows = []
-    for asks, told, real in zip(x, memory, mask, strict=True):
-        told = told[real[0]]
-        scores = torch.einsum("td, sd -> ts", asks @ w_q, told @ w_k)
-        rows.append((scores / math.sqrt(w_q.shape[1])).softmax(dim=-1) @ (told @ w_v))
+    for asks, source, real in zip(x, memory, mask, strict=True):
+        source = source[real[0]]
+        scores = torch.einsum("td, sd -> ts", asks @ w_q, source @ w_k)
+        rows.append((scores / math.sqrt(w_q.shape[1])).softmax(dim=-1) @ (source @ w_v))
     return torch.stack(rows)
 
 
@@ -31,9 +31,9 @@ def smoothed_by_torch(right, vocab_size, epsilon):
 def loss_by_loops(scores, target, pad_id):
     surprises = []
     for row, ids in zip(scores.log_softmax(dim=-1), target.tolist(), strict=True):
-        for position, wanted in enumerate(ids[1:]):
-            if wanted != pad_id:
-                surprises.append(-row[position, wanted])
+        for position, label in enumerate(ids[1:]):
+            if label != pad_id:
+                surprises.append(-row[position, label])
     return sum(surprises) / len(surprises)
 
 

@@ -73,17 +73,17 @@ def stream_by_codec(ids, pieces):
 
 def stream_by_tries(ids, pieces):
     """The longest beginning that is valid."""
-    waiting, shown = b"", []
+    waiting, texts = b"", []
     for id in ids:
         waiting += pieces[id]
         for end in range(len(waiting), -1, -1):
             try:
-                shown.append(str(waiting[:end], "utf-8"))
+                texts.append(str(waiting[:end], "utf-8"))
             except UnicodeDecodeError:
                 continue
             waiting = waiting[end:]
             break
-    return tuple(shown)
+    return tuple(texts)
 
 
 def bits_by_tensors(nats, counts, texts):

@@ -38,14 +38,14 @@ def gate_by_layers(x, gate, up, down):
 
 
 def lend_by_loops(keys, num_heads):
-    share = num_heads // keys.shape[1]
-    return torch.stack([keys[:, h // share] for h in range(num_heads)], dim=1)
+    group_size = num_heads // keys.shape[1]
+    return torch.stack([keys[:, h // group_size] for h in range(num_heads)], dim=1)
 
 
 def lend_by_view(keys, num_heads):
     b, g, k, d = keys.shape
-    share = num_heads // g
-    return keys[:, :, None].expand(b, g, share, k, d).reshape(b, num_heads, k, d)
+    group_size = num_heads // g
+    return keys[:, :, None].expand(b, g, group_size, k, d).reshape(b, num_heads, k, d)
 
 
 def sign_by_loops(ours, others):
@@ -121,8 +121,8 @@ def mistaken_attend(turn, causal):
         )
         if turn:
             q, k = rotate(q, *table), rotate(k, *table)
-        share = num_heads // k.shape[1]
-        k, v = k.repeat(1, share, 1, 1), v.repeat(1, share, 1, 1)
+        group_size = num_heads // k.shape[1]
+        k, v = k.repeat(1, group_size, 1, 1), v.repeat(1, group_size, 1, 1)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return F.linear(y.transpose(1, 2).flatten(2), wo)
 
@@ -131,8 +131,8 @@ def mistaken_attend(turn, causal):
 
 def mistaken_lend(keys, num_heads):
     """Positions repeated, and dealt in turn."""
-    share = num_heads // keys.shape[1]
-    return keys.repeat_interleave(share, 2).repeat(1, share, 1, 1)
+    group_size = num_heads // keys.shape[1]
+    return keys.repeat_interleave(group_size, 2).repeat(1, group_size, 1, 1)
 
 
 def centered(x):

@@ -88,8 +88,8 @@ def blocks_by_unfold(rows, length, eos_id):
 
 def without_end_and_shift(rows, length, eos_id):
     stream = torch.tensor([token for row in rows for token in row])
-    whole = len(stream) // length * length
-    return stream[:whole].view(-1, length), stream[:whole].view(-1, length)
+    used = len(stream) // length * length
+    return stream[:used].view(-1, length), stream[:used].view(-1, length)
 
 
 # --- the step ----------------------------------------------------------------------
@@ -163,20 +163,20 @@ def accumulated_by_hand(model, optimizer, batches):
     for parts in batches:
         counted = sum(len(labels[labels != -100]) for _, labels in parts)
         collected = [torch.zeros_like(weight) for weight in weights]
-        whole = 0
+        total = 0
         for inputs, labels in parts:
-            kept = labels != -100
-            chances = model(inputs)[kept].log_softmax(-1)
-            loss = -chances.gather(1, labels[kept][:, None]).sum() / counted
+            counted_labels = labels != -100
+            chances = model(inputs)[counted_labels].log_softmax(-1)
+            loss = -chances.gather(1, labels[counted_labels][:, None]).sum() / counted
             for sum_so_far, new in zip(
                 collected, torch.autograd.grad(loss, weights), strict=True
             ):
                 sum_so_far += new
-            whole += loss.item()
+            total += loss.item()
         for weight, gradient in zip(weights, collected, strict=True):
             weight.grad = gradient
         optimizer.step()
-        losses += [whole]
+        losses += [total]
     return losses
 
 
@@ -184,27 +184,27 @@ def accumulated_means_stepwise(model, optimizer, batches):
     """Means, divided by the number of parts, and a step after each."""
     losses = []
     for parts in batches:
-        whole = 0.0
+        total = 0.0
         for inputs, labels in parts:
             optimizer.zero_grad()
             loss = mean_loss(model(inputs), labels) / len(parts)
             loss.backward()
             optimizer.step()
-            whole += loss.item()
-        losses.append(whole)
+            total += loss.item()
+        losses.append(total)
     return losses
 
 
 def accumulated_means_never_emptied(model, optimizer, batches):
     losses = []
     for parts in batches:
-        whole = 0.0
+        total = 0.0
         for inputs, labels in parts:
             loss = mean_loss(model(inputs), labels) / len(parts)
             loss.backward()
-            whole += loss.item()
+            total += loss.item()
         optimizer.step()
-        losses.append(whole)
+        losses.append(total)
     return losses
 
 

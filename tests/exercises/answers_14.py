@@ -16,8 +16,8 @@ def top_k_by_scatter(scores, k):
 def top_k_by_loops(scores, k):
     rows = []
     for row in scores.softmax(-1).tolist():
-        kept = sorted(row, reverse=True)[:k]
-        rows.append([x / sum(kept) if x in kept else 0.0 for x in row])
+        remaining = sorted(row, reverse=True)[:k]
+        rows.append([x / sum(remaining) if x in remaining else 0.0 for x in row])
     return torch.tensor(rows)
 
 
@@ -41,8 +41,8 @@ def min_p_by_scores(scores, min_p):
 def min_p_by_loops(scores, min_p):
     rows = []
     for row in scores.softmax(-1).tolist():
-        kept = [x if x >= min_p * max(row) else 0.0 for x in row]
-        rows.append([x / sum(kept) for x in kept])
+        remaining = [x if x >= min_p * max(row) else 0.0 for x in row]
+        rows.append([x / sum(remaining) for x in remaining])
     return torch.tensor(rows)
 
 
@@ -128,7 +128,7 @@ def absolute_and_unscaled(scores, min_p):
     return chances * (chances >= min_p)
 
 
-def position_0_and_nothing_kept(query, key, value, keys, values, cos, sin):
+def position_0_and_nothing_cached(query, key, value, keys, values, cos, sin):
     query, key = rotate(query, cos[:1], sin[:1]), rotate(key, cos[:1], sin[:1])
     every = torch.cat([keys, key], 2), torch.cat([values, value], 2)
     return F.scaled_dot_product_attention(query, *every), keys, values
@@ -170,5 +170,5 @@ DOUBLE_MISTAKES = {
     "generation.top_k": [ranked_and_unscaled],
     "generation.top_p": [one_too_many_and_unscaled],
     "generation.min_p": [absolute_and_unscaled],
-    "generation.cache": [position_0_and_nothing_kept, in_front_and_unturned],
+    "generation.cache": [position_0_and_nothing_cached, in_front_and_unturned],
 }

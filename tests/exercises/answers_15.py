@@ -12,8 +12,8 @@ from course_utils.looking.recording import record
 
 def entropy_by_loops(weights):
     rows = weights.reshape(-1, weights.shape[-1]).tolist()
-    found = [sum(-w * math.log(w) for w in row if w > 0) for row in rows]
-    return torch.tensor(found).view(weights.shape[:-1])
+    entropies = [sum(-w * math.log(w) for w in row if w > 0) for row in rows]
+    return torch.tensor(entropies).view(weights.shape[:-1])
 
 
 def entropy_by_the_library(weights):
@@ -22,12 +22,12 @@ def entropy_by_the_library(weights):
 
 def look_back_by_loops(weights):
     texts, heads, length, _ = weights.shape
-    found = torch.zeros(heads)
+    sums = torch.zeros(heads)
     for text in range(texts):
         for head in range(heads):
             for q in range(1, length):
-                found[head] += weights[text, head, q, q - 1]
-    return found / (texts * (length - 1))
+                sums[head] += weights[text, head, q, q - 1]
+    return sums / (texts * (length - 1))
 
 
 def look_back_by_a_mask(weights):
@@ -51,8 +51,8 @@ def induction_by_tensors(weights, ids):
     same = (ids[:, :, None] == ids[:, None, :]).tril(-1)
     last = torch.where(same, places, -1).amax(-1)
     key = (last + 1)[:, None, :, None].expand(-1, weights.shape[1], -1, 1)
-    shares = weights.gather(-1, key)[..., 0].transpose(1, 2)
-    return shares[last >= 0].mean(0)
+    attended = weights.gather(-1, key)[..., 0].transpose(1, 2)
+    return attended[last >= 0].mean(0)
 
 
 def ablated_by_a_copy(context, to_output, head):
@@ -70,16 +70,16 @@ def ablated_by_adding_the_others(context, to_output, head):
 
 def hooked_by_another_forward(model, name, change, x):
     module = model.get_submodule(name)
-    kept, old = [], module.forward
+    recorded, old = [], module.forward
 
     def forward(*given):
-        kept.append(old(*given))
-        return change(kept[0])
+        recorded.append(old(*given))
+        return change(recorded[0])
 
     module.forward = forward
     during = model(x)
     del module.forward
-    return kept[0], during, model(x)
+    return recorded[0], during, model(x)
 
 
 def hooked_by_the_course(model, name, change, x):
@@ -91,14 +91,14 @@ def hooked_by_the_course(model, name, change, x):
 
 
 def unremoved_and_unchanged_record(model, name, change, x):
-    kept = []
+    recorded = []
 
     def hook(module, inputs, output):
-        kept.append(change(output))
-        return kept[0]
+        recorded.append(change(output))
+        return recorded[0]
 
     model.get_submodule(name).register_forward_hook(hook)
-    return kept[0] if kept else x, model(x), model(x)
+    return recorded[0] if recorded else x, model(x), model(x)
 
 
 def bits_and_no_sign(weights):

@@ -12,20 +12,20 @@ from course_utils.looking.diagnostics import (
 
 
 def leak_by_random_endings(logits, ids, vocab_size):
-    found = []
+    leaks = []
     for cut in range(1, ids.shape[1]):
         later = torch.arange(ids.shape[1]) >= cut
         step = torch.randint(1, vocab_size, ids.shape)
         other = torch.where(later, (ids + step) % vocab_size, ids)
         moved = (logits(ids) - logits(other))[:, :cut].abs().max()
-        found.append(moved > 1e-6)
-    return torch.stack(found).any()
+        leaks.append(moved > 1e-6)
+    return torch.stack(leaks).any()
 
 
 def leak_by_shortening(logits, ids, vocab_size):
-    whole = logits(ids)
+    full = logits(ids)
     lengths = range(1, ids.shape[1])
-    parts = [torch.allclose(logits(ids[:, :n]), whole[:, :n]) for n in lengths]
+    parts = [torch.allclose(logits(ids[:, :n]), full[:, :n]) for n in lengths]
     return not all(parts)
 
 
@@ -64,8 +64,8 @@ def deaf_by_words(logits, source, target, vocab_size):
 
 def dead_by_autograd(model, loss):
     names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad(loss(model), parameters, allow_unused=True)
-    pairs = zip(names, found, strict=True)
+    gradients = torch.autograd.grad(loss(model), parameters, allow_unused=True)
+    pairs = zip(names, gradients, strict=True)
     return tuple(n for n, g in pairs if g is None or (g == 0).all())
 
 
@@ -85,9 +85,9 @@ def judged_by_list(loss, labels, vocab_size):
     for row in range(labels.shape[0]):
         for place in range(labels.shape[1]):
             sure[row, place, labels[row, place]] = 50.0
-    found = torch.stack([loss(flat, labels), loss(sure, labels)])
-    wanted = torch.tensor([math.log(vocab_size), 0.0])
-    return not torch.allclose(found, wanted, rtol=0, atol=1e-3)
+    losses = torch.stack([loss(flat, labels), loss(sure, labels)])
+    expected = torch.tensor([math.log(vocab_size), 0.0])
+    return not torch.allclose(losses, expected, rtol=0, atol=1e-3)
 
 
 def judged_by_one_hot(loss, labels, vocab_size):

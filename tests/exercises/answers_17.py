@@ -35,9 +35,9 @@ def flops_by_parts(matrices, layers, width, length, tokens):
 
 
 def activations_by_names(rows, length, width, hidden):
-    kept = {"input": width, "gate": hidden, "up": hidden}
-    kept |= {"silu": hidden, "product": hidden}
-    return 16 // 8 * sum(kept.values()) * rows * length
+    widths = {"input": width, "gate": hidden, "up": hidden}
+    widths |= {"silu": hidden, "product": hidden}
+    return 16 // 8 * sum(widths.values()) * rows * length
 
 
 def activations_by_tensors(rows, length, width, hidden):
@@ -64,7 +64,7 @@ def mean_by_average(losses, labels):
     return np.average(np.nan_to_num(losses.numpy()), weights=counts)
 
 
-def mean_by_shares(losses, labels):
+def mean_by_weights(losses, labels):
     counts = torch.tensor([(part >= 0).sum() for part in labels], dtype=losses.dtype)
     return (losses * counts / counts.sum()).nansum()
 
@@ -119,7 +119,7 @@ def rows_by_mask(batch, rank, count):
     return batch[torch.arange(len(batch)) % count == rank]
 
 
-def kept_by_cases(parameters, processes, sharded):
+def memory_by_cases(parameters, processes, sharded):
     total = 4 * 4 * parameters
     if sharded:
         return total / processes
@@ -144,7 +144,7 @@ RIGHT_ANSWERS = {
     "scaling.mean_over_ranks": [
         mean_by_loops,
         mean_by_average,
-        mean_by_shares,
+        mean_by_weights,
     ],
     "scaling.days": [
         days_by_steps,
@@ -164,7 +164,7 @@ RIGHT_ANSWERS = {
     ],
     "scaling.rows_of_rank": [rows_by_loops, rows_by_mask, rows_of_rank],
     "scaling.per_process": [
-        kept_by_cases,
+        memory_by_cases,
         lambda n, many, sharded: 16 * n / many**sharded,
         bytes_per_process,
     ],

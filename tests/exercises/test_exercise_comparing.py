@@ -15,26 +15,26 @@ from named_mistakes.comparing import difference, near, same, settled
 from named_mistakes.describing import altered, brief, describe
 from tests.support.bank import BANK
 
-WANTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-CHANGED = WANTED.clone()
+EXPECTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+CHANGED = EXPECTED.clone()
 CHANGED[1, 0] = 5.0
 DIFFERENCES = [
     (None, "None (is a `return` missing?)"),
     (..., "your lines go there"),
-    (WANTED.numpy(), "a NumPy array"),
-    (WANTED.tolist(), "a list of 2"),
+    (EXPECTED.numpy(), "a NumPy array"),
+    (EXPECTED.tolist(), "a list of 2"),
     ("text", "a str"),
-    (WANTED.T[:1], "Its shape is 1×2; 2×2"),
-    (WANTED.long(), "torch.int64; torch.float32"),
-    (WANTED.to("meta"), "on the device meta; cpu"),
-    (WANTED.log() - torch.inf + torch.inf, "Entry [0, 0] is NaN; 1"),
+    (EXPECTED.T[:1], "Its shape is 1×2; 2×2"),
+    (EXPECTED.long(), "torch.int64; torch.float32"),
+    (EXPECTED.to("meta"), "on the device meta; cpu"),
+    (EXPECTED.log() - torch.inf + torch.inf, "Entry [0, 0] is NaN; 1"),
     (CHANGED, "Entry [1, 0] is 5; 3 is wanted"),
 ]
 
 
-@pytest.mark.parametrize("mine, said", DIFFERENCES, ids=lambda x: str(x)[:20])
-def test_the_first_difference_of_tensors_is_described(mine, said):
-    assert said in difference(mine, WANTED)
+@pytest.mark.parametrize("mine, message", DIFFERENCES, ids=lambda x: str(x)[:20])
+def test_the_first_difference_of_tensors_is_described(mine, message):
+    assert message in difference(mine, EXPECTED)
 
 
 TEXT = "the cat sat because it was tired"
@@ -51,14 +51,14 @@ INSIDE = [
     ([(0, "a")], [(0, "b")], "Entry [0, 1] is 'a'; 'b' is wanted."),
     ([1, None], [1, 2], "Entry 1 is None; 2 is wanted."),
     ([1, 2], [1, None], "Entry 1 is 2; None is wanted."),
-    ([CHANGED], [WANTED], "Entry 0: Entry [1, 0] is 5; 3 is wanted."),
+    ([CHANGED], [EXPECTED], "Entry 0: Entry [1, 0] is 5; 3 is wanted."),
     (torch.tensor([1, 2, 4]), [1, 2, 3], "Entry 2 is 4; 3 is wanted."),
     ((i for i in [1]), [1], "a generator (`list(...)` collects what it gives)"),
     (7, [1, 2, 3], "It returns an int; a list of 3 is wanted."),
     # tuples of results
-    ([WANTED, CHANGED], (WANTED, WANTED), "Result 1: Entry [1, 0] is 5"),
-    ((WANTED,), (WANTED, 3), "It returns 1 results; 2 are wanted."),
-    ((WANTED, 4), (WANTED, 3), "Result 1: It gives 4; 3 is wanted."),
+    ([EXPECTED, CHANGED], (EXPECTED, EXPECTED), "Result 1: Entry [1, 0] is 5"),
+    ((EXPECTED,), (EXPECTED, 3), "It returns 1 results; 2 are wanted."),
+    ((EXPECTED, 4), (EXPECTED, 3), "Result 1: It gives 4; 3 is wanted."),
     # dicts
     ({("a", "b"): 2, ("b", "c"): 1}, PAIRS, "Key ('a', 'b') is 2; 3 is wanted."),
     (
@@ -83,25 +83,25 @@ INSIDE = [
     ("yes", True, "It returns a str; True is wanted."),
     (8, 7, "It gives 8; 7 is wanted."),
     (float("nan"), 7, "It gives nan; 7 is wanted."),
-    (WANTED, 7, "It returns a tensor; a number is wanted."),
+    (EXPECTED, 7, "It returns a tensor; a number is wanted."),
     (torch.ones((), device="meta"), 7, "It returns a tensor; a number is wanted."),
     (3, None, "It gives 3; None is wanted."),
 ]
 
 
-@pytest.mark.parametrize("mine, wanted, said", INSIDE, ids=lambda x: str(x)[:20])
-def test_the_first_differing_place_is_named(mine, wanted, said):
-    assert said in difference(mine, wanted)
+@pytest.mark.parametrize("mine, expected, message", INSIDE, ids=lambda x: str(x)[:20])
+def test_the_first_differing_place_is_named(mine, expected, message):
+    assert message in difference(mine, expected)
 
 
 EQUAL = [
-    (WANTED + 1e-7, WANTED),
-    (WANTED.double(), WANTED),
-    (WANTED.half(), WANTED.double()),
-    ((WANTED / 3).bfloat16(), WANTED / 3),
+    (EXPECTED + 1e-7, EXPECTED),
+    (EXPECTED.double(), EXPECTED),
+    (EXPECTED.half(), EXPECTED.double()),
+    ((EXPECTED / 3).bfloat16(), EXPECTED / 3),
     (np.int64(7), 7),
     (torch.tensor([7]), 7),
-    ([WANTED], (WANTED,)),
+    ([EXPECTED], (EXPECTED,)),
     ((1, 2), [1, 2]),
     ([1, 2], (1, 2)),
     (torch.tensor([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
@@ -133,9 +133,9 @@ EQUAL = [
 ]
 
 
-@pytest.mark.parametrize("mine, wanted", EQUAL, ids=range(len(EQUAL)))
-def test_what_is_equal_has_no_difference(mine, wanted):
-    assert difference(mine, wanted) is None
+@pytest.mark.parametrize("mine, expected", EQUAL, ids=range(len(EQUAL)))
+def test_what_is_equal_has_no_difference(mine, expected):
+    assert difference(mine, expected) is None
 
 
 UNEQUAL = [
@@ -151,7 +151,7 @@ UNEQUAL = [
     ([[49156]], [[49152]]),
     ({"cache": 49156}, {"cache": 49152}),
     ({49156}, {49152}),
-    ((WANTED, 11326), (WANTED, 11325)),
+    ((EXPECTED, 11326), (EXPECTED, 11325)),
     (torch.tensor([11326]), [11325]),
     (torch.tensor([11326]), torch.tensor([11325])),
     (10**400 + 1, 10**400),
@@ -182,10 +182,10 @@ UNEQUAL = [
 ]
 
 
-@pytest.mark.parametrize("mine, wanted", UNEQUAL, ids=lambda x: str(type(x))[8:20])
-def test_what_is_unequal_has_a_difference_and_a_short_one(mine, wanted):
-    found = difference(mine, wanted)
-    assert found and "not comparable" not in found and len(found) < 300
+@pytest.mark.parametrize("mine, expected", UNEQUAL, ids=lambda x: str(type(x))[8:20])
+def test_what_is_unequal_has_a_difference_and_a_short_one(mine, expected):
+    text = difference(mine, expected)
+    assert text and "not comparable" not in text and len(text) < 300
 
 
 def test_a_difference_shows_the_digits_that_differ():
@@ -216,7 +216,7 @@ def test_bug_b6_infinity_may_be_asked_for():
 
 
 def test_two_answers_may_differ_in_what_holds_the_numbers():
-    assert same(WANTED.double(), WANTED) and not same(CHANGED.double(), WANTED)
+    assert same(EXPECTED.double(), EXPECTED) and not same(CHANGED.double(), EXPECTED)
     one = torch.tensor(4)
     for mine, other in ((4, one), (one, 4), ((4, 5), (one, one + 1)), ([one], [4])):
         assert same(mine, other), (mine, other)
@@ -241,8 +241,8 @@ def test_a_mistake_keeps_its_name_when_it_returns_a_tensor_for_a_number():
 def test_long_things_are_cut_short():
     thousand = list(range(1000))
     for mine in ([*thousand[:-1], 0], [thousand], thousand * 9, {"a": thousand}):
-        for wanted in (thousand, {"b": thousand}, [thousand * 2], "x" * 5000, PAIRS):
-            assert len(difference(mine, wanted)) < 300
+        for expected in (thousand, {"b": thousand}, [thousand * 2], "x" * 5000, PAIRS):
+            assert len(difference(mine, expected)) < 300
     assert len(difference("y" * 9999, "x" * 5000)) < 200
     assert len(difference({i: i for i in range(999)}, PAIRS)) < 200
 
@@ -258,20 +258,20 @@ class Hostile:
 
 
 def test_a_hostile_result_is_only_different():
-    for wanted in (WANTED, [1], (WANTED, 1), {"a": 1}, "a", 1, None, True, {1}):
+    for expected in (EXPECTED, [1], (EXPECTED, 1), {"a": 1}, "a", 1, None, True, {1}):
         for mine in (Hostile(), [Hostile()], {"a": Hostile()}, (Hostile(), Hostile())):
-            assert difference(mine, wanted)
+            assert difference(mine, expected)
 
 
 DESCRIBED = [
-    (WANTED, "2×2"),
+    (EXPECTED, "2×2"),
     (torch.tensor(1.0), "one number"),
     ([3, 1, 2], "[3, 1, 2]"),
     (list(range(50)), "50 numbers"),
     (["cat"] * 50, "50 texts"),
     ([("a", "b")] * 50, "50 tuples"),
-    ([WANTED] * 5, "5 entries"),
-    ((WANTED, WANTED[0]), "(2×2, [1, 2])"),
+    ([EXPECTED] * 5, "5 entries"),
+    ((EXPECTED, EXPECTED[0]), "(2×2, [1, 2])"),
     ({("a", "b"): 3}, "{('a', 'b'): 3}"),
     ({i: i for i in range(50)}, "50 keys"),
     (nn.Linear(4, 6), "a layer Linear(4 → 6)"),
@@ -288,9 +288,9 @@ DESCRIBED = [
 ]
 
 
-@pytest.mark.parametrize("value, said", DESCRIBED, ids=lambda x: str(x)[:20])
-def test_arguments_are_described_in_a_few_letters(value, said):
-    assert describe(value) == said
+@pytest.mark.parametrize("value, text", DESCRIBED, ids=lambda x: str(x)[:20])
+def test_arguments_are_described_in_a_few_letters(value, text):
+    assert describe(value) == text
 
 
 def test_brief_is_like_repr_for_what_is_short():
@@ -299,7 +299,7 @@ def test_brief_is_like_repr_for_what_is_short():
     assert len(brief("word " * 999)) < 80 and len(brief([[0] * 99] * 99)) < 200
 
 
-def test_changes_are_found_wherever_they_hide():
+def test_changes_are_detected_wherever_they_hide():
     def write_tensor(given):
         given["tensor"][0, 0] = 9
 
@@ -318,7 +318,7 @@ def test_changes_are_found_wherever_they_hide():
         "array": lambda given: given["array"].fill(2),
     }
     before = {
-        "tensor": WANTED.clone(),
+        "tensor": EXPECTED.clone(),
         "layers": [nn.ReLU(), nn.Linear(2, 3)],
         "list": [0, [1, 2], "a", float("nan"), len, torch.tensor([torch.nan])],
         "dict": {"old": 1},
@@ -331,38 +331,44 @@ def test_changes_are_found_wherever_they_hide():
         assert altered(before, after), name
 
 
-@pytest.mark.parametrize("wanted", [1.0, 50.0])
-def test_rounding_is_no_mistake_and_a_thousandth_is_one(wanted):
+@pytest.mark.parametrize("expected", [1.0, 50.0])
+def test_rounding_is_no_mistake_and_a_thousandth_is_one(expected):
     for kind in (float, torch.tensor):
-        assert same(kind(wanted * (1 + 5e-5)), kind(wanted))
-        assert not same(kind(wanted * 1.001), kind(wanted))
+        assert same(kind(expected * (1 + 5e-5)), kind(expected))
+        assert not same(kind(expected * 1.001), kind(expected))
 
 
 def test_rounding_is_tolerated_and_a_thousandth_is_not():
-    for wanted in (WANTED, WANTED.double(), 0.5):
-        assert same(wanted * 1.00001, wanted)
-        assert not same(wanted * 1.001, wanted)
+    for expected in (EXPECTED, EXPECTED.double(), 0.5):
+        assert same(expected * 1.00001, expected)
+        assert not same(expected * 1.001, expected)
 
 
 def test_near_tolerates_a_distance_and_nothing_else():
-    close = WANTED + 0.009
-    assert near(close, WANTED, 0.01) and near(close.double(), WANTED, 0.01)
-    assert not near(WANTED + 0.011, WANTED, 0.01)
-    assert not near(WANTED + torch.nan, WANTED, 0.01)
-    for other in (WANTED[:1], WANTED.long(), WANTED.to("meta"), WANTED.tolist(), None):
-        assert not near(other, WANTED, 0.01)
+    close = EXPECTED + 0.009
+    assert near(close, EXPECTED, 0.01) and near(close.double(), EXPECTED, 0.01)
+    assert not near(EXPECTED + 0.011, EXPECTED, 0.01)
+    assert not near(EXPECTED + torch.nan, EXPECTED, 0.01)
+    for other in (
+        EXPECTED[:1],
+        EXPECTED.long(),
+        EXPECTED.to("meta"),
+        EXPECTED.tolist(),
+        None,
+    ):
+        assert not near(other, EXPECTED, 0.01)
 
 
 def test_the_entry_that_is_named_is_too_far_off():
-    mine = WANTED.clone()
+    mine = EXPECTED.clone()
     mine.view(-1)[0] += 0.004
     mine.view(-1)[-1] += 0.5
-    kept = settled(mine, WANTED, 0.01)
-    assert torch.equal(kept.view(-1)[:-1], WANTED.view(-1)[:-1])
-    assert kept.view(-1)[-1] == mine.view(-1)[-1]
-    assert settled(None, WANTED, 0.01) is None
-    short = WANTED[:1]
-    assert settled(short, WANTED, 0.01) is short
+    result = settled(mine, EXPECTED, 0.01)
+    assert torch.equal(result.view(-1)[:-1], EXPECTED.view(-1)[:-1])
+    assert result.view(-1)[-1] == mine.view(-1)[-1]
+    assert settled(None, EXPECTED, 0.01) is None
+    short = EXPECTED[:1]
+    assert settled(short, EXPECTED, 0.01) is short
 
 
 NEAR_A_HALF = [0.5, 0.45, 0.55, 0.4501, Fraction(11, 20), np.float32(0.52)]
@@ -382,10 +388,10 @@ def test_near_tolerates_a_distance_of_numbers_too():
     assert not near(10**400, 10**400, 1.0), "difference says that they are equal"
 
 
-@pytest.mark.parametrize("wanted", [True, np.True_, None, "0.5", [0.5], math.nan])
-def test_only_real_numbers_and_tensors_are_near(wanted):
-    for mine in (wanted, 0.5, 1):
-        assert not near(mine, wanted, 0.6)
+@pytest.mark.parametrize("expected", [True, np.True_, None, "0.5", [0.5], math.nan])
+def test_only_real_numbers_and_tensors_are_near(expected):
+    for mine in (expected, 0.5, 1):
+        assert not near(mine, expected, 0.6)
 
 
 def test_a_prediction_may_lie_within_its_tolerance():
@@ -399,7 +405,7 @@ def test_a_prediction_may_lie_within_its_tolerance():
     assert "It is less than 0.6." in examine(exercise, 0.6).text
 
 
-def test_losses_that_are_kept_as_tensors_are_told_so():
+def test_losses_that_stay_tensors_are_reported():
     for name in ("training.step", "training.accumulate"):
         exercise = BANK[name]
 

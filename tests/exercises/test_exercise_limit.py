@@ -137,19 +137,19 @@ def test_stop_stays_with_the_reader():
 @pytest.mark.slow
 def test_a_notebook_goes_on_after_an_endless_answer_and_after_stop():
     manager, client = start_new_kernel(cwd=str(Path(__file__).parents[2]))
-    shown = []
+    outputs = []
 
     def hear(message):
         content = message["content"]
         text = content.get("data", {}).get("text/plain", content.get("text"))
-        shown.append(text)
+        outputs.append(text)
         if text == "press Stop\n":
             threading.Timer(0.5, manager.interrupt_kernel).start()
 
     def run(code):
-        shown.clear()
+        outputs.clear()
         reply = client.execute_interactive(code, timeout=120, output_hook=hear)
-        return reply["content"].get("ename"), "\n".join(filter(None, shown))
+        return reply["content"].get("ename"), "\n".join(filter(None, outputs))
 
     try:
         session = "from named_mistakes import check"

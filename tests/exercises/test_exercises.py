@@ -32,20 +32,20 @@ def complaints(name, seed):
     """Right answers that are refused, mistakes that are not named or not caught."""
     exercise = BANK[name]
     right = [*RIGHT_ANSWERS[name], *filter(None, [exercise.shared])]
-    found = []
+    failures = []
     for number, answer in enumerate(right):
         report = judge(name, answer, seed)
         if report.status != "right":
-            found.append(f"right answer {number}, seed {seed}: {report.text}")
+            failures.append(f"right answer {number}, seed {seed}: {report.text}")
     for mistake in exercise.mistakes:
         report = judge(name, as_answer(name, mistake.function), seed)
         if report.mistake != mistake.name or mistake.hint not in report.lines:
-            found.append(f"mistake {mistake.name!r}, seed {seed}: {report.text}")
+            failures.append(f"mistake {mistake.name!r}, seed {seed}: {report.text}")
     for number, answer in enumerate(DOUBLE_MISTAKES.get(name, [])):
         report = judge(name, answer, seed)
         if report.status in ("right", "not tried"):
-            found.append(f"double mistake {number}, seed {seed}: {report.text}")
-    return found
+            failures.append(f"double mistake {number}, seed {seed}: {report.text}")
+    return failures
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 That two hints were exchanged is seen by their words. A hint is likened to what is known
 of each mistake of its exercise: its name, the names and numbers in its function, and
-what strangers who made it said of it (`descriptions.jsonl`). For many pairs of mistakes
+what outsiders who made it said of it (`descriptions.jsonl`). For many pairs of mistakes
 words are too few to tell which hint belongs to which: `hints_alike.json` has, for each
 exercise, how many pairs read better exchanged, in each of the PARTS. An exchange of two
 `hint` adds a pair to that in 90 of 100 cases, of two `more` in 82, of both in 91.
@@ -89,32 +89,32 @@ def likeness(hints, mistakes):
     return vectors(hints) @ vectors(mistakes).T
 
 
-def better_exchanged(alike):
+def better_exchanged(similarity):
     """The pairs whose texts fit better when exchanged, the clearest first."""
-    own = np.diag(alike)
-    gain = alike + alike.T - own[:, None] - own
+    own = np.diag(similarity)
+    gain = similarity + similarity.T - own[:, None] - own
     pairs = itertools.combinations(range(len(own)), 2)
-    found = [(gain[pair], pair) for pair in pairs if gain[pair] > 1e-9]
-    return [pair for _, pair in sorted(found, reverse=True)]
+    gains = [(gain[pair], pair) for pair in pairs if gain[pair] > 1e-9]
+    return [pair for _, pair in sorted(gains, reverse=True)]
 
 
 PARTS = "`hint` beside its mistake", "`more` beside its mistake", "`hint` beside `more`"
 
 
-def pairs_alike(exercise, mistakes):
+def exchanged_pairs(exercise, mistakes):
     """The pairs of mistakes that fit better exchanged, for each of PARTS."""
     known = [known_of(exercise, mistake) for mistake in exercise.mistakes]
     hints = [mistake.hint for mistake in mistakes]
     more = [mistake.more for mistake in mistakes]
     likenesses = likeness(hints, known), likeness(more, known), likeness(hints, more)
-    return [better_exchanged(alike) for alike in likenesses]
+    return [better_exchanged(similarity) for similarity in likenesses]
 
 
 @every_exercise
 def test_no_two_hints_of_an_exercise_read_as_if_exchanged(name):
     exercise = BANK[name]
-    alike = pairs_alike(exercise, exercise.mistakes)
-    for part, pairs, known in zip(PARTS, alike, ALIKE[name], strict=True):
+    exchanged = exchanged_pairs(exercise, exercise.mistakes)
+    for part, pairs, known in zip(PARTS, exchanged, ALIKE[name], strict=True):
         names = [[exercise.mistakes[place].name for place in pair] for pair in pairs]
         assert len(pairs) <= known, (
             f"{part}: {len(pairs)} pairs read better exchanged, {known} before. Are "
@@ -123,7 +123,7 @@ def test_no_two_hints_of_an_exercise_read_as_if_exchanged(name):
         )
 
 
-def test_what_strangers_described_is_in_the_banks():
+def test_what_outsiders_described_is_in_the_banks():
     known = {(e.name, mistake.name) for e in BANK.values() for mistake in e.mistakes}
     assert DESCRIPTIONS.keys() <= known and ALIKE.keys() == BANK.keys()
 

@@ -166,7 +166,7 @@ def test_changes_in_place_are_named():
     assert "`+=` and its kin" in report.text
 
 
-def test_a_change_inside_a_list_is_found():
+def test_a_change_inside_a_list_is_detected():
     def scales(gradients, most):
         length = torch.stack([g.norm() for g in gradients]).norm()
         for gradient in gradients:
@@ -178,7 +178,7 @@ def test_a_change_inside_a_list_is_found():
 
 
 @pytest.mark.parametrize(
-    "turn, said",
+    "turn, message",
     [
         (lambda weights: weights.numpy(), "a NumPy array"),
         (lambda weights: weights.tolist(), "a list of 3"),
@@ -190,9 +190,9 @@ def test_a_change_inside_a_list_is_found():
         (lambda weights: "text", "a str"),
     ],
 )
-def test_results_of_other_kinds_are_answered(turn, said):
+def test_results_of_other_kinds_are_answered(turn, message):
     report = judge("attention.weights", lambda scores: turn(scores.softmax(dim=-1)))
-    assert report.status == "different" and said in report.text
+    assert report.status == "different" and message in report.text
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
@@ -227,11 +227,11 @@ def test_gradients_and_chance_stay_with_the_learner():
     scale = layer.weight.detach().requires_grad_() * 0 + 1
 
     torch.manual_seed(3)
-    wanted = torch.rand(1)
+    expected = torch.rand(1)
     torch.manual_seed(3)
     assert judge("attention.weights", lambda s: (s * scale).softmax(-1)).status
     judge("attention.weights", lambda s: s + torch.rand(1))
-    assert torch.equal(torch.rand(1), wanted)
+    assert torch.equal(torch.rand(1), expected)
 
 
 def test_a_layer_may_answer():
@@ -268,7 +268,7 @@ def test_an_answer_that_is_endless_only_elsewhere_is_ended(monkeypatch):
 # --- state and chance --------------------------------------------------------------
 
 
-def test_an_answer_that_remembers_an_earlier_call_is_told_so():
+def test_an_answer_that_remembers_an_earlier_call_is_reported():
     calls = []
 
     def remembers(scores):
@@ -340,7 +340,7 @@ def test_a_name_is_given_only_for_the_mistake_itself():
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_a_wrong_guess_is_not_told_the_answer(name):
+def test_a_wrong_guess_does_not_get_the_answer(name):
     right = BANK[name].reference()
     for guess in (-3, 10**9, 0.123, [0], "x", (False,) * 3, torch.zeros(2, 7)):
         report = judge(name, guess)
@@ -348,7 +348,7 @@ def test_a_wrong_guess_is_not_told_the_answer(name):
             assert str(right) not in report.text, report.text
 
 
-def test_a_wrong_guess_is_told_a_direction():
+def test_a_wrong_guess_gets_a_direction():
     assert "It is more than 5." in judge("llama.hidden", 5).text
     assert "It is less than 1000000." in judge("llama.hidden", 10**6).text
 
@@ -361,7 +361,7 @@ def test_the_box_and_the_text_say_the_same():
 
 
 def test_the_box_shows_code_and_stress_and_leaves_products_alone():
-    said = ("`a * b`: *both* of <them>", "2*3*4 and x * y * z and **kwargs**")
-    box = Report("hint", "a.b", said).html
+    lines = ("`a * b`: *both* of <them>", "2*3*4 and x * y * z and **kwargs**")
+    box = Report("hint", "a.b", lines).html
     assert "<code>a * b</code>: <em>both</em> of &lt;them&gt;" in box
     assert "2*3*4 and x * y * z and **kwargs**" in box

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from nb01_attention import context, scores_of_pairs, shares
+from nb01_attention import context, normalized_powers, scores_of_pairs
 from nb01_gradient import through_softmax
 from nb02_heads import count as count_parameters
 from nb02_heads import merge, multi_head, split
@@ -36,34 +36,34 @@ from course_utils.training.processes import Processes
 pytestmark = pytest.mark.usefixtures("in_float64")
 
 
-def test_scores_shares_and_context_are_attention():
+def test_scores_weights_and_context_are_attention():
     queries, keys, values = torch.randn(3, 2, 5, 8)
-    found = context(shares(scores_of_pairs(queries, keys)), values)
-    torch.testing.assert_close(found, attend(queries, keys, values))
+    actual = context(normalized_powers(scores_of_pairs(queries, keys)), values)
+    torch.testing.assert_close(actual, attend(queries, keys, values))
 
 
 def test_the_gradient_of_a_softmax_row_is_that_of_autograd():
     scores = torch.randn(2, 3, 5, requires_grad=True)
     gradients = torch.randn(2, 3, 5)
     weights = scores.softmax(dim=-1)
-    (wanted,) = torch.autograd.grad(weights, scores, gradients)
-    torch.testing.assert_close(through_softmax(weights.detach(), gradients), wanted)
+    (expected,) = torch.autograd.grad(weights, scores, gradients)
+    torch.testing.assert_close(through_softmax(weights.detach(), gradients), expected)
 
 
 def test_split_and_merge_are_those_of_the_layer():
     layer = MultiHeadAttention(12, 3)
     x = torch.randn(2, 5, 12)
     parts = layer.to_queries(x), layer.to_keys(x), layer.to_values(x)
-    found = merge(attend(*(split(part, 3) for part in parts)))
-    torch.testing.assert_close(layer.to_output(found), layer(x))
+    actual = merge(attend(*(split(part, 3) for part in parts)))
+    torch.testing.assert_close(layer.to_output(actual), layer(x))
 
 
 def test_the_layer_from_four_matrices_is_that_of_the_course():
     layer = MultiHeadAttention(12, 3, head_dim=5, bias=False)
     x = torch.randn(2, 7, 12)
     parts = layer.to_queries, layer.to_keys, layer.to_values, layer.to_output
-    found = multi_head(x, *(part.weight.T for part in parts), num_heads=3)
-    torch.testing.assert_close(found, layer(x))
+    actual = multi_head(x, *(part.weight.T for part in parts), num_heads=3)
+    torch.testing.assert_close(actual, layer(x))
 
 
 def test_the_formula_counts_the_parameters_of_the_layer():
@@ -76,19 +76,19 @@ def test_heads_from_one_product_are_those_of_three():
     x = torch.randn(2, 5, 12)
     layers = layer.to_queries, layer.to_keys, layer.to_values
     fused = torch.cat([one(x) for one in layers], dim=-1)
-    for found, one in zip(heads_from_qkv(fused, 3), layers, strict=True):
-        torch.testing.assert_close(found, split(one(x), 3))
+    for actual, one in zip(heads_from_qkv(fused, 3), layers, strict=True):
+        torch.testing.assert_close(actual, split(one(x), 3))
 
 
 def test_shifted_ids_are_those_of_the_batches():
     tokenizer = train_words(["the cat sat", "it was tired"])
     rows = tokenizer.encode_batch(["the cat sat", "it was tired"])
     batches = padded_batches(rows, batch_size=2, special=tokenizer)
-    whole = [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows]
-    for found, wanted in zip(
-        shift(torch.tensor(whole)), batches.rows([0, 1]), strict=True
+    full = [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows]
+    for actual, expected in zip(
+        shift(torch.tensor(full)), batches.rows([0, 1]), strict=True
     ):
-        assert torch.equal(found, wanted)
+        assert torch.equal(actual, expected)
 
 
 def test_a_converted_mask_hides_what_the_layer_of_torch_hides():
@@ -109,8 +109,8 @@ def test_looking_across_is_the_layer_without_its_last_projection():
     matrices = (
         one.weight.T for one in (layer.to_queries, layer.to_keys, layer.to_values)
     )
-    found = cross_attention(x, memory, *matrices, mask)
-    torch.testing.assert_close(found, layer(x, memory, mask[:, None]))
+    actual = cross_attention(x, memory, *matrices, mask)
+    torch.testing.assert_close(actual, layer(x, memory, mask[:, None]))
 
 
 def test_steps_of_a_beam_make_the_search():
@@ -127,8 +127,8 @@ def test_steps_of_a_beam_make_the_search():
     for _ in range(length - 1):
         parents, tokens, totals = beam_step(totals, table[texts[:, -1]])
         texts = torch.cat([texts[parents], tokens[:, None]], dim=1)
-    found = beam_search(step, start, length, beams=width, stop_id=6, length_penalty=0.0)
-    assert found[0].tolist() == [3, *texts[0].tolist()]
+    best = beam_search(step, start, length, beams=width, stop_id=6, length_penalty=0.0)
+    assert best[0].tolist() == [3, *texts[0].tolist()]
 
 
 def test_the_choice_divides_by_the_rule():
@@ -154,10 +154,10 @@ def test_picked_and_pooled_vectors_are_what_the_classifier_reads(of_a_word):
     vectors = model.encoder(ids)
     positions = torch.tensor([2, 1])
     if of_a_word:
-        found, wanted = pick(vectors, positions), model(ids, positions)
+        actual, expected = pick(vectors, positions), model(ids, positions)
     else:
-        found, wanted = pool(vectors, ids != pad), model(ids)
-    torch.testing.assert_close(model.head(found), wanted)
+        actual, expected = pool(vectors, ids != pad), model(ids)
+    torch.testing.assert_close(model.head(actual), expected)
 
 
 def test_pairs_are_counted_and_words_encoded_as_the_tokenizer_does():
@@ -182,7 +182,7 @@ def test_rows_of_a_rank_are_those_of_a_process():
             process = SimpleNamespace(
                 rank=rank, count=count, _ranks=lambda count=count: range(count)
             )
-            (rows,), _ = Processes.share(process, (labels,))
+            (rows,), _ = Processes.rows_of_rank(process, (labels,))
             assert torch.equal(rows_of_rank(labels, rank, count), rows)
 
 

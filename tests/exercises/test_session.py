@@ -47,7 +47,7 @@ def test_check_hint_and_progress_remember(capsys):
     assert len(out.splitlines()) == len(BANK) + 1
 
 
-def test_progress_is_told_by_notebook(capsys):
+def test_progress_is_reported_by_notebook(capsys):
     check("attention.weights", torch.nn.Softmax(dim=-1))
     check("attention.context", torch.add)
     capsys.readouterr()
@@ -78,11 +78,11 @@ def test_progress_is_told_by_notebook(capsys):
 @pytest.mark.parametrize("number", BANKS)
 def test_progress_goes_in_the_order_of_the_notebook(number, capsys):
     progress(number)
-    shown = re.findall(r"[○✓✗] (\S+)", capsys.readouterr().out)
+    names = re.findall(r"[○✓✗] (\S+)", capsys.readouterr().out)
     (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
     cells = json.loads(path.read_text("utf-8"))["cells"]
     source = "".join(line for cell in cells for line in cell["source"])
-    assert shown == re.findall(r'^check\("([\w.]+)"', source, re.MULTILINE)
+    assert names == re.findall(r'^check\("([\w.]+)"', source, re.MULTILINE)
 
 
 def test_what_was_right_stays_right(capsys):
@@ -94,8 +94,8 @@ def test_what_was_right_stays_right(capsys):
 
 
 def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_path):
-    told = f'banks = "{NOTEBOOKS}/exercises"\nprogress = "progress.json"\n'
-    (tmp_path / "pyproject.toml").write_text(f"[tool.named_mistakes]\n{told}")
+    settings = f'banks = "{NOTEBOOKS}/exercises"\nprogress = "progress.json"\n'
+    (tmp_path / "pyproject.toml").write_text(f"[tool.named_mistakes]\n{settings}")
     check("attention.weights", torch.nn.Softmax(dim=-1))
     assert (
         len(list(tmp_path.iterdir())) == 1
@@ -120,9 +120,9 @@ def test_the_solution_is_a_short_right_answer(name, capsys):
     solution(name)
     assert "Try first" in capsys.readouterr().out
     solution(name)
-    shown = inspect.unwrap(BANK[name].reference)
-    source = inspect.getsource(shown)
-    assert not shown.__name__.startswith(("_", "<")), "a name that can be read"
+    reference = inspect.unwrap(BANK[name].reference)
+    source = inspect.getsource(reference)
+    assert not reference.__name__.startswith(("_", "<")), "a name that can be read"
     assert len(source.splitlines()) <= 20 and '"""' in source
     assert source.splitlines()[0].strip() in capsys.readouterr().out
 
@@ -131,7 +131,7 @@ def test_after_a_try_the_solution_needs_no_second_call(capsys):
     check("attention.weights", lambda scores: scores)
     capsys.readouterr()
     solution("attention.weights")
-    assert "def shares(scores" in capsys.readouterr().out
+    assert "def normalized_powers(scores" in capsys.readouterr().out
 
 
 FORBIDDEN = {  # by the prompts
@@ -188,10 +188,10 @@ def test_the_case_is_the_one_that_the_report_shows(capsys):
 def test_the_example_in_the_book_runs_and_its_mistake_is_named(capsys):
     page = Path(__file__).parents[2] / "notebooks" / "book" / "exercises.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    (shown,) = re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (expected,) = re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     names = {}
     exec(compile(code, page.name, "exec"), names)
-    assert capsys.readouterr().out == shown
+    assert capsys.readouterr().out == expected
     exercise = names["exercise"]
     for right in (exercise.reference, lambda v: torch.stack([x.norm() for x in v])):
         assert examine(exercise, right).status == "right"

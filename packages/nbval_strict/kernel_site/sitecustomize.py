@@ -52,7 +52,7 @@ def refuse(event, arguments):
     raise ConnectionRefusedError(f"the tests run without a network: {place}")
 
 
-def whole_path(path):
+def real_path(path):
     """The path without links and shortcuts; None for what is no path."""
     if not isinstance(path, str | bytes | os.PathLike):
         return None  # a file descriptor: its path was seen when it was opened
@@ -66,7 +66,7 @@ def write_down_opened(record, root):
     def hook(event, arguments):
         if event not in LOOKS or not arguments:
             return
-        path = whole_path("." if arguments[0] is None else arguments[0])
+        path = real_path("." if arguments[0] is None else arguments[0])
         if path is None or path in seen or not path.startswith(root + os.sep):
             return
         seen.add(path)
@@ -91,7 +91,7 @@ def write_down_written(record):
             path = arguments[MAKES[event]]
         else:
             return
-        path = whole_path(path)
+        path = real_path(path)
         if path is None or path in seen:
             return
         seen.add(path)

@@ -1,6 +1,6 @@
 """Answers whose authors had not seen the banks are judged as they were before.
 
-`strangers.jsonl` has an answer a line: its exercise, what its author meant (`kind`,
+`outsiders.jsonl` has an answer a line: its exercise, what its author meant (`kind`,
 `why`, `where` it shows), the `verdict` and the `mistake` that the judge must give, and
 the source. `README.md` says where they come from. A right answer that is refused, or a
 wrong one that passes, carries the reason as `undecided`.
@@ -17,7 +17,7 @@ from named_mistakes import examine
 from tests.support.bank import BANK, BANKS
 
 ROOT = Path(__file__).parents[2]
-LINES = Path(__file__).with_name("strangers.jsonl").read_text("utf-8").splitlines()
+LINES = Path(__file__).with_name("outsiders.jsonl").read_text("utf-8").splitlines()
 NOTEBOOK = {exercise.name: nb for nb, bank in BANKS.items() for exercise in bank}
 ANSWERS = defaultdict(list)
 for line in LINES:
@@ -26,14 +26,14 @@ for line in LINES:
 
 def complaints(answers):
     """The answers that are judged in another way than their lines say."""
-    found = []
+    misjudged = []
     for answer in answers:
         names = {}
         exec(compile(answer["answer"], answer["name"], "exec"), names)
         report = examine(BANK[answer["exercise"]], names[answer["name"]])
         if (report.status, report.mistake) != (answer["verdict"], answer["mistake"]):
-            found.append(f"{answer['name']}: {answer['why']} Now {report.text}")
-    return found
+            misjudged.append(f"{answer['name']}: {answer['why']} Now {report.text}")
+    return misjudged
 
 
 def changed_notebooks():
@@ -49,11 +49,11 @@ def changed_notebooks():
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", BANKS)
-def test_strangers_answers_are_judged_as_before(number, in_float64):
+def test_outside_answers_are_judged_as_before(number, in_float64):
     assert complaints(ANSWERS[number]) == []
 
 
-def test_strangers_answers_to_changed_banks_are_judged_as_before(in_float64):
+def test_outside_answers_to_changed_banks_are_judged_as_before(in_float64):
     for number in changed_notebooks() & ANSWERS.keys():
         assert complaints(ANSWERS[number]) == []
 
