@@ -177,6 +177,7 @@ def test_a_change_inside_a_list_is_detected():
     assert report.title == "training.clip: it changes gradients in place"
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of masked tensors
 @pytest.mark.parametrize(
     "turn, message",
     [
