@@ -7,7 +7,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-_shown = {"message": "", "figures": 0}  # how many figures the running cell has shown
+_counted = {"message": "", "figures": 0}  # how many figures the running cell has shown
 
 
 def cell_alt() -> str:
@@ -20,10 +20,10 @@ def cell_alt() -> str:
     request = _request()
     alts = request.get("metadata", {}).get("alt", [])
     message = request.get("header", {}).get("msg_id", "")
-    if message != _shown["message"]:
-        _shown.update(message=message, figures=0)
-    place = _shown["figures"]
-    _shown["figures"] = place + 1
+    if message != _counted["message"]:
+        _counted.update(message=message, figures=0)
+    place = _counted["figures"]
+    _counted["figures"] = place + 1
     return alts[place] if place < len(alts) else ""
 
 

@@ -19,9 +19,7 @@ PROJECTIONS = (
     "c_proj",  # GPT-2
     "o_proj",  # LLaMA, Mistral, Qwen, Gemma
     "out_proj",  # OPT, BART, CLIP
-    "dense",  # GPT-NeoX, Phi
     "o",  # T5
-    "out_lin",  # DistilBERT
 )
 COUNTS = ("num_heads", "num_attention_heads", "n_heads")
 WIDTHS = ("head_dim", "attention_head_size", "head_size")
@@ -48,57 +46,28 @@ class Heads:
         return rearrange(merged, "b q (h d) -> b h q d", h=self.num_heads)
 
     def merge(self, context: Float[Tensor, "b h q d"]) -> Float[Tensor, "b q width"]:
-        """The contexts side by side, as they came."""
+        """The contexts side by side again."""
         return rearrange(context, "b h q d -> b q (h d)")
 
 
-def says_it_has_heads(layer: nn.Module) -> bool:
-    """Whether a module has an attribute with a number, or the width, of heads."""
-    return _first_integer(layer, COUNTS + WIDTHS) is not None
+def find_all_heads(model: nn.Module) -> dict[str, Heads]:
+    """Name of each attention layer of `transformers` -> its heads, where it says them.
 
-
-def find_heads(model: nn.Module, name: str) -> Heads:
-    """The heads of the attention layer with this name, in a model of `transformers`.
-
-    Raises ValueError if its number of heads or its output projection is not known,
-    KeyError for a name that is not in the model.
+    `nn.MultiheadAttention` is left out: it uses the weight of its out_proj without
+    calling it.
     """
     modules = dict(model.named_modules())
-    if name not in modules:
-        raise KeyError(f"no module {name!r} in the model")
-    layer = modules[name]
-    if isinstance(layer, nn.MultiheadAttention):
-        raise ValueError(
-            f"the heads of {name!r} cannot be reached: nn.MultiheadAttention uses the "
-            "weight of its out_proj without calling it"
-        )
-    num_heads = _first_integer(layer, COUNTS)
-    if num_heads is None and says_it_has_heads(layer):
-        num_heads = _first_integer(getattr(layer, "config", None), COUNTS)
-    if num_heads is None:
-        raise ValueError(
-            f"the heads of {name!r} cannot be found: it does not say how many it has, "
-            f"as {', '.join(COUNTS)}"
-        )
-    projection = _find_projection(modules, name)
-    if projection is None:
-        raise ValueError(
-            f"the heads of {name!r} cannot be found: it has no output projection that "
-            f"is called {', '.join(PROJECTIONS)}"
-        )
-    return Heads(projection, num_heads, _first_integer(layer, WIDTHS))
-
-
-def find_all_heads(model: nn.Module) -> dict[str, Heads]:
-    """Name of each attention layer whose heads can be found -> its heads."""
-    found = {}
-    for name, layer in model.named_modules():
-        if says_it_has_heads(layer):
-            try:
-                found[name] = find_heads(model, name)
-            except ValueError:
-                continue
-    return found
+    all_heads = {}
+    for name, layer in modules.items():
+        head_dim = _first_integer(layer, WIDTHS)
+        num_heads = _first_integer(layer, COUNTS)
+        if num_heads is None and head_dim is not None:
+            num_heads = _first_integer(getattr(layer, "config", None), COUNTS)
+        projection = _find_projection(modules, name)
+        if isinstance(layer, nn.MultiheadAttention) or None in (num_heads, projection):
+            continue
+        all_heads[name] = Heads(projection, num_heads, head_dim)
+    return all_heads
 
 
 def _find_projection(modules: dict[str, nn.Module], name: str) -> nn.Module | None:

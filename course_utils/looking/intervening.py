@@ -10,26 +10,13 @@ activation patching.
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Integral
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from course_utils.looking.heads import (
-    find_all_heads,
-    find_heads,
-    says_it_has_heads,
-)
-from course_utils.shapes import (
-    broadcasts,
-    check_callable,
-    check_floating,
-    check_same,
-    check_tensor,
-    check_type,
-    describe,
-)
+from course_utils.looking.heads import find_all_heads
+from course_utils.shapes import check_integer, check_tensor, describe
 
 Change = Callable[[Tensor], Tensor]
 Indices = int | Iterable[int] | None
@@ -60,17 +47,11 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
     as before, even after an error; a cache that was filled meanwhile keeps what was
     changed.
 
-    Raises TypeError or ValueError for a change that cannot be called or returns
-    something else than it should, a module that returns no tensor, a layer whose heads
-    cannot be told apart; KeyError for a name that is not in the model, at once, or of a
-    module that never ran, at the end of the block.
+    Raises TypeError or ValueError for a change that returns something else than it
+    should, or a module that returns no tensor; KeyError for a name that is not in the
+    model, at once, or of a module that never ran, at the end of the block.
     """
-    check_type(nn.Module, model=model)
-    check_type(Mapping, changes=changes)
     modules = dict(model.named_modules())
-    for name, change in changes.items():
-        check_type(str, **{"name in changes": name})
-        check_callable(**{f"changes[{name!r}]": change})
     ran = set()
     handles = []
     switched = []
@@ -108,16 +89,16 @@ def _checked(name: str, change: Change, ran: set[str]) -> Change:
                 f"{describe(value)}; change a module inside it"
             )
         changed = change(value.clone())
-        wanted = f"{what} must return what it is given: "
         if not isinstance(changed, Tensor):
-            raise TypeError(f"{wanted}a torch.Tensor, got {describe(changed)}")
-        if changed.shape != value.shape:
-            shapes = f"shape {tuple(value.shape)}, got {tuple(changed.shape)}"
-            raise ValueError(wanted + shapes)
-        if changed.dtype != value.dtype:
-            raise TypeError(f"{wanted}{value.dtype}, got {changed.dtype}")
-        if changed.device != value.device:
-            raise ValueError(f"{wanted}on {value.device}, got on {changed.device}")
+            raise TypeError(f"{what} must return a tensor, got {describe(changed)}")
+        expected, actual = (
+            f"{tuple(one.shape)}, {one.dtype}, on {one.device}"
+            for one in (value, changed)
+        )
+        if actual != expected:
+            raise ValueError(
+                f"{what} must return what it is given, {expected}; got {actual}"
+            )
         return changed
 
     return act
@@ -132,15 +113,15 @@ def _attach(model: nn.Module, modules: dict[str, nn.Module], name: str, act: Cha
 
         return modules[name].register_forward_hook(after, prepend=True)
     layer, _, point = name.rpartition(".")
-    known = point == "attend" and layer in modules
-    if not known or not says_it_has_heads(modules[layer]):
+    layers = find_all_heads(model)
+    if point != "attend" or layer not in layers:
         names = [one for one in modules if one]
-        names += [f"{one}.attend" for one in find_all_heads(model)]
+        names += [f"{one}.attend" for one in layers]
         same_end = [one for one in names if one.endswith(f".{point}")]
         similar = difflib.get_close_matches(name, same_end or names, n=2, cutoff=0)
         advice = " or ".join(repr(one) for one in similar)
         raise KeyError(f"no module {name!r} in the model; did you mean {advice}?")
-    heads = find_heads(model, layer)
+    heads = layers[layer]
 
     def before(module, given):
         merged = given[0] if given else None
@@ -165,8 +146,8 @@ def zero_ablation(*, heads: Indices = None, positions: Indices = None) -> Change
     `<layer>.attend` has: "b h q d". positions: one or several of those that the model
     is given in one call, -1 the last; of the second axis from the right.
 
-    Source: Michel et al. 2019. Raises TypeError for indices that are not integers; the
-    change raises ValueError for a value without such an axis, or an index outside it.
+    Source: Michel et al. 2019. The change raises ValueError for a value without such an
+    axis, or an index outside it.
     """
     return _replacement(0.0, heads, positions)
 
@@ -184,26 +165,16 @@ def mean_ablation(
     real: True where a token counts; without it all do, padding too. heads, positions:
     what is replaced, as in `zero_ablation`.
 
-    Source: Wang et al. 2023, who take one mean per position. Raises TypeError or
-    ValueError for tensors that do not fit together; for indices, and the change for
-    its value, as in `zero_ablation`.
+    Source: Wang et al. 2023, who take one mean per position.
     """
-    check_tensor("recorded", recorded, ("...", "batch", "position", "width"))
-    check_floating(recorded=recorded)
     batch, length = recorded.shape[0], recorded.shape[-2]
     if real is None:
         real = torch.ones(batch, length, dtype=torch.bool, device=recorded.device)
     check_tensor("real", real, ("batch", "position"), batch=batch, position=length)
-    if real.dtype != torch.bool:
-        raise TypeError(f"real must be bool (True = it counts), got {real.dtype}")
-    count = real.sum()
-    if count == 0:
-        raise ValueError("real must be True at one position at least, got none")
     between = [1] * (recorded.ndim - 3)
     counted = real.view(batch, *between, length, 1)
     total = torch.where(counted, recorded, 0).sum(dim=(0, -2), keepdim=True)
-    mean = total / count
-    return _replacement(mean, heads, positions)
+    return _replacement(total / real.sum(), heads, positions)
 
 
 def activation_patch(
@@ -214,11 +185,9 @@ def activation_patch(
     recorded: of the shape of the value, or of one text for the whole batch. heads,
     positions: what is replaced, as in `zero_ablation`.
 
-    Source: Vig et al. 2020; Meng et al. 2022, section 2.1. Raises TypeError unless
-    `recorded` is a tensor; for indices, and the change for its value, as in
-    `zero_ablation`, or ValueError for one that `recorded` does not fit.
+    Source: Vig et al. 2020; Meng et al. 2022, section 2.1. The change raises ValueError
+    as in `zero_ablation`, and for a value that `recorded` does not fit.
     """
-    check_type(Tensor, recorded=recorded)
     replace = _replacement(recorded, heads, positions)
 
     def change(value: Tensor) -> Tensor:
@@ -235,12 +204,12 @@ def activation_patch(
 
 def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Change:
     """A change to `new`, in these heads at these positions; None: in all of them."""
-    heads = _indices("heads", heads)
-    positions = _indices("positions", positions)
+    heads, positions = (
+        list(given) if isinstance(given, Iterable) else given
+        for given in (heads, positions)
+    )
 
     def change(value: Tensor) -> Tensor:
-        if isinstance(new, Tensor):
-            _check_fits(new, value)
         replaced = torch.ones_like(value, dtype=torch.bool)
         if heads is not None:
             if value.ndim != 4:
@@ -264,34 +233,13 @@ def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Cha
     return change
 
 
-def _indices(name: str, given: object) -> list[int] | None:
-    if given is None:
-        return None
-    several = [given] if isinstance(given, Integral) else given
-    if isinstance(several, str) or not isinstance(several, Iterable):
-        raise TypeError(f"{name} must be an integer or several, got {describe(given)}")
-    found = list(several)
-    for index in found:
-        if not isinstance(index, Integral) or isinstance(index, bool):
-            raise TypeError(f"{name} must be integers, got {describe(index)}")
-    return found
-
-
-def _check_fits(mean: Tensor, value: Tensor) -> None:
-    """A mean "1 … 1 d" that lacks only batch and positions of the value."""
-    check_same("recorded and value: number of axes", mean.ndim, value.ndim)
-    check_same("recorded and value: dtype", mean.dtype, value.dtype)
-    check_same("recorded and value: device", mean.device, value.device)
-    if not broadcasts(mean.shape, value.shape):
-        wanted, came = tuple(value.shape), tuple(mean.shape)
-        raise ValueError(f"recorded must broadcast to {wanted}, its mean is {came}")
-
-
 def _marked(
-    name: str, indices: list[int], least: int, size: int, device: torch.device
+    name: str, indices: int | list[int], least: int, size: int, device: torch.device
 ) -> Bool[Tensor, "n"]:
+    indices = indices if isinstance(indices, list) else [indices]
     for index in indices:
-        if not least <= index < size:
+        check_integer(least, **{name: index})
+        if index >= size:
             raise ValueError(f"{name} must be in [{least}, {size}), got {index}")
     marked = torch.zeros(size, dtype=torch.bool, device=device)
     marked[indices] = True

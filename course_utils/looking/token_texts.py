@@ -3,7 +3,7 @@
 Knows what tokenizers give and how their pieces spell text. Knows nothing of models.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tokenizers
@@ -25,38 +25,26 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
     a byte that is only a part of a character becomes "<E2>", and WordPiece's "##ing"
     stays. `name` is used in messages.
 
-    Raises TypeError for anything else, ValueError for several texts.
+    Raises TypeError for a string, ids or a dict, ValueError for several texts.
     """
     if hasattr(tokens, "encodings"):
-        tokens = _only_encoding(tokens, name)
+        count = len(tokens.encodings or [])  # None from a tokenizer that is not fast
+        if count != 1:
+            raise ValueError(
+                f"{name} must be one text, encoded by a fast tokenizer, such as "
+                f"encoding[0]; got {count}"
+            )
+        tokens = tokens.encodings[0]
     if isinstance(tokens, tokenizers.Encoding):
         return _readable(tokens.tokens, tokens.special_tokens_mask)
-    plain = isinstance(tokens, Iterable) and not isinstance(tokens, str | Mapping)
-    if not plain:
+    if isinstance(tokens, str | Mapping):
         raise TypeError(
             f"{name} must be a list of strings or a tokenizer's encoding, got "
             f"{describe(tokens)}"
         )
     tokens = list(tokens)
-    for place, token in enumerate(tokens):
-        check_type(str, **{f"{name}[{place}]": token})
+    check_type(str, **{f"{name}[{place}]": token for place, token in enumerate(tokens)})
     return tokens
-
-
-def _only_encoding(batch: Any, name: str) -> tokenizers.Encoding:
-    """The encoding of the one text in a BatchEncoding."""
-    if not batch.encodings:
-        raise TypeError(
-            f"{name}: this encoding holds ids without their texts; hand in "
-            "tokenizer.convert_ids_to_tokens(ids)"
-        )
-    count = len(batch.encodings)
-    if count > 1:
-        raise ValueError(
-            f"{name} must be of one text, got a batch of {count}; hand in one of its "
-            "rows, such as encoding[0]"
-        )
-    return batch.encodings[0]
 
 
 def _readable(pieces: list[str], special: list[int]) -> list[str]:

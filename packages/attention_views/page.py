@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 LEVELS = 240  # a number with many divisors, so that 1/2, 1/3, 1/4, … are exact levels
-VIEWS = ("explorer", "comparison", "neurons", "pieces")
+VIEWS = ("explorer", "comparison", "pieces")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8
-_COMPRESSED = re.compile(r'"(map|queries|keys|weights)":"([A-Za-z0-9+/]+=*)"')
+_COMPRESSED = re.compile(r'"map":"([A-Za-z0-9+/]+=*)"')
 
 
 def weight_codes(weights: Any, name: str = "weights") -> np.ndarray:
@@ -60,8 +60,8 @@ def inflated(html: str) -> str:
     """
 
     def checksum(match: re.Match) -> str:
-        numbers = zlib.decompress(b64decode(match[2]))
-        return f'"{match[1]}":"{sha256(numbers).hexdigest()}"'
+        numbers = zlib.decompress(b64decode(match[1]))
+        return f'"map":"{sha256(numbers).hexdigest()}"'
 
     return _COMPRESSED.sub(checksum, html)
 

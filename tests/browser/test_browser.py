@@ -13,7 +13,6 @@ from course_utils.looking.views import (
     show_attention,
     show_bertviz,
     show_comparison,
-    show_neurons,
     show_query,
     show_rotation,
     show_sampling,
@@ -38,7 +37,6 @@ from tests.support.every_view import (
     SPANISH,
     TARGET,
     bertviz_page,
-    decoder_pass,
     random_weights,
     show_every_kind,
     translation,
@@ -191,7 +189,7 @@ def test_every_view_can_be_used_in_a_page(chromium, every, tmp_path, theme):
         assert use_all(page) == KINDS
         stops = {view_kind(v): walk_by_tab(page, v) for v in page.locator(OURS).all()}
         sliders = {"sampling": 3, "scale": 1, "rotation": 3, "query": 2}
-        assert stops == {"explorer": 7, "comparison": 9, "neurons": 4} | sliders
+        assert stops == {"explorer": 7, "comparison": 9} | sliders
         for summary in page.locator("summary").all():
             summary.click()
         page.locator(".queries button").nth(2).focus()
@@ -247,7 +245,6 @@ def test_hostile_tokens_are_text(chromium, displayed, tmp_path):
     show_attention(weights, HOSTILE, title=HOSTILE[1])
     turned = weights[""].flip(-1)
     show_comparison(weights, turned, HOSTILE, title=HOSTILE[1])
-    show_neurons(decoder_pass(count), HOSTILE, title=HOSTILE[3])
     scores = torch.arange(float(NAMED), 0, -1)
     for first in (0, count // 2 - 5, count - NAMED):
         some = HOSTILE[first : first + NAMED]
@@ -264,7 +261,6 @@ def test_hostile_tokens_are_text(chromium, displayed, tmp_path):
         for place in (".queries", ".keys"):
             assert same_texts(page.locator(f".explorer {place} bdi"), HOSTILE)
             assert same_texts(page.locator(f".comparison {place} bdi"), HOSTILE)
-        assert same_texts(page.locator(".neurons th bdi"), HOSTILE)
         named = page.locator(".pieces .bars").all()
         assert same_texts(named[1].locator("bdi"), HOSTILE[count // 2 - 5 :][:16])
         assert same_texts(named[3].locator("bdi"), HOSTILE)
@@ -418,14 +414,8 @@ def test_bertviz_draws_and_reacts_offline(chromium, displayed, tmp_path):
             assert svg["x"] + svg["width"] <= box["x"] + box["width"], "not cut off"
 
 
-def test_neurons_and_pieces_say_what_holds(chromium, every, tmp_path):
+def test_pieces_say_what_holds(chromium, every, tmp_path):
     with watched(chromium, exported(every, tmp_path / "page.html")) as page:
-        neurons = page.locator(".neurons").first
-        assert "hidden" not in neurons.inner_text(), "the last token sees all"
-        neurons.locator("select").last.select_option("0")
-        assert neurons.inner_text().count("hidden") == TARGET - 1
-        weights = neurons.locator("tr td:last-child").all_text_contents()
-        assert weights == ["1.00"] + (TARGET - 1) * ["0"]
         sampling, query = page.locator(".pieces").first, page.locator(".pieces").last
         status = sampling.get_by_role("status")
         assert status.inner_text().startswith("50 of 50 tokens stay")

@@ -39,8 +39,6 @@ def view_kind(view):
     data = data_of(view)
     if "piece" in data:
         return data["piece"]
-    if "parts" not in data:
-        return "neurons"
     return "comparison" if "names" in data else "explorer"
 
 
@@ -117,18 +115,6 @@ def use_comparison(page, view):
     assert small.first.get_attribute("aria-pressed") == "true"
 
 
-def use_neurons(page, view):
-    data = data_of(view)
-    _, _, count, width = data["shape"]
-    assert view.locator("tr").count() == count + 1
-    assert view.locator(".cells i").count() == count * 3 * width
-    for select in view.locator("select").all():
-        if select.locator("option").count() > 1:
-            before = view.locator("table").inner_html()
-            nudge(page, select)
-            assert view.locator("table").inner_html() != before
-
-
 def use_piece(page, view):
     status = view.get_by_role("status")
     for slider in view.locator("input").all():
@@ -162,7 +148,6 @@ PIECES = ("sampling", "scale", "rotation", "query")
 USES = {
     "explorer": use_explorer,
     "comparison": use_comparison,
-    "neurons": use_neurons,
 }
 USES |= dict.fromkeys(PIECES, use_piece)
 

@@ -3,19 +3,15 @@
 import torch
 from bertviz import head_view, model_view
 
-from course_utils.config import DecoderConfig, StackConfig
-from course_utils.looking.recording import record
 from course_utils.looking.views import (
     show_attention,
     show_bertviz,
     show_comparison,
-    show_neurons,
     show_query,
     show_rotation,
     show_sampling,
     show_scale,
 )
-from course_utils.models import DecoderLM
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SPANISH = ["<bos>", "la", " casa", " roja", "."]
@@ -23,7 +19,6 @@ ENGLISH = ["the", " red", " house", " is", " here", ".", "<eos>"]
 KINDS = {
     "explorer": 1,
     "comparison": 1,
-    "neurons": 1,
     "sampling": 1,
     "scale": 1,
     "rotation": 1,
@@ -51,21 +46,6 @@ def translation(seed=0):
     return weights
 
 
-def decoder_pass(count):
-    """The recording of a small decoder on `count` tokens."""
-    torch.manual_seed(0)
-    config = DecoderConfig(
-        vocab_size=60,
-        stack=StackConfig(
-            d_model=16, num_heads=HEADS, num_layers=LAYERS, d_ff=16, max_length=64
-        ),
-    )
-    model = DecoderLM(config).double().eval()
-    with torch.no_grad(), record(model) as seen:
-        model(torch.arange(4, 4 + count)[None])
-    return seen
-
-
 def bertviz_page(view, weights):
     """What bertviz makes of `translation()`."""
     return view(
@@ -83,7 +63,6 @@ def show_every_kind(title="Random heads."):
     show_attention(weights, SPANISH, ENGLISH, title=title, layer=1)
     after = translation(1)
     show_comparison(weights, after, SPANISH, ENGLISH, title="It learned.", layer=1)
-    show_neurons(decoder_pass(TARGET), SPANISH, title="A sum of products.")
     scores = torch.linspace(3, -3, 50, dtype=torch.float64)
     show_sampling(scores, [f"word{i}" for i in range(50)], title="One leads.")
     show_scale(title="Wide heads saturate.")

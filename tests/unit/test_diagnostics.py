@@ -279,7 +279,7 @@ def test_a_model_that_cannot_fail_is_not_called_healthy():
         "model must have an attention layer": lambda: dead_heads(
             nn.Linear(2, 2), lambda: torch.zeros((), requires_grad=True)
         ),
-        "labels must hold one to count": lambda: misjudges(
+        "labels to count must have shape": lambda: misjudges(
             lambda x, y: x.sum(), torch.full((2, 3), -100), -100, VOCAB
         ),
     }

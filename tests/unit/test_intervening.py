@@ -14,7 +14,7 @@ from course_utils.config import (
 )
 from course_utils.decoding import CachedStep, greedy
 from course_utils.export import export_llama
-from course_utils.looking.heads import find_all_heads, find_heads
+from course_utils.looking.heads import find_all_heads
 from course_utils.looking.intervening import (
     activation_patch,
     intervene,
@@ -515,27 +515,9 @@ def bert():
     return transformers.BertForMaskedLM(transformers.BertConfig(**USUAL))
 
 
-def gpt_neox():
-    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**USUAL))
-
-
 def opt():
     return transformers.OPTForCausalLM(
         transformers.OPTConfig(**USUAL, ffn_dim=20, word_embed_proj_dim=WIDTH)
-    )
-
-
-def distilbert():
-    return transformers.DistilBertForMaskedLM(
-        transformers.DistilBertConfig(
-            vocab_size=VOCAB,
-            dim=WIDTH,
-            hidden_dim=20,
-            n_layers=2,
-            n_heads=HEADS,
-            max_position_embeddings=16,
-            **TOKENS,
-        )
     )
 
 
@@ -574,23 +556,11 @@ FOREIGN = {
         "bert.encoder.layer.1.attention.self.value",
         "bert.encoder.layer.0",
     ),
-    gpt_neox: (
-        "gpt_neox.layers.1.attention",
-        "gpt_neox.layers.1.attention.dense",
-        "gpt_neox.layers.1.attention.query_key_value",
-        "gpt_neox.layers.0",
-    ),
     opt: (
         "model.decoder.layers.1.self_attn",
         "model.decoder.layers.1.self_attn.out_proj",
         "model.decoder.layers.1.self_attn.v_proj",
         "model.decoder.layers.0",
-    ),
-    distilbert: (
-        "distilbert.transformer.layer.1.attention",
-        "distilbert.transformer.layer.1.attention.out_lin",
-        "distilbert.transformer.layer.1.attention.v_lin",
-        "distilbert.transformer.layer.0",
     ),
     t5: (
         "encoder.block.1.layer.0.SelfAttention",
@@ -625,8 +595,6 @@ def test_the_context_of_a_foreign_layer_is_weights_times_values(foreign):
     value = seen[values]
     if values.endswith("c_attn"):  # queries, keys and values of all heads
         value = value.chunk(3, dim=-1)[2]
-    if values.endswith("query_key_value"):  # of each head: query, key and value
-        value = value.unflatten(-1, (heads, 3, width))[:, :, :, 2].flatten(2)
     value = value.unflatten(-1, (-1, width)).transpose(1, 2)
     value = value.repeat_interleave(heads // value.shape[1], dim=1)
     torch.testing.assert_close(context, weights @ value)
@@ -640,7 +608,7 @@ def test_a_zeroed_head_of_a_foreign_layer_equals_its_slice_of_the_weights(foreig
     ids = some_ids()
     name = f"{layer}.attend"
     before = output_of(model, ids)
-    width = find_heads(model, layer).head_dim or 5  # T5 does not say its 5
+    width = find_all_heads(model)[layer].head_dim or 5  # T5 does not say its 5
     with intervene(model, {name: unchanged}):
         assert torch.equal(output_of(model, ids), before)
     with intervene(model, {name: zero_ablation(heads=1)}):
@@ -733,38 +701,23 @@ class Reader(nn.Module):
 
 
 def test_heads_that_cannot_be_known_are_refused():
-    layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
-    with (
-        pytest.raises(ValueError, match="heads of 'self_attn' cannot be reached"),
-        intervene(layer, {"self_attn.attend": unchanged}),
-    ):
-        raise AssertionError("the block must not begin")
-    nameless = nn.ModuleDict({"a": Reader(num_heads=2, mix=nn.Linear(8, 8))})
-    with (
-        pytest.raises(ValueError, match="'a' cannot be found: it has no output proj"),
-        intervene(nameless, {"a.attend": unchanged}),
-    ):
-        raise AssertionError("the block must not begin")
-    countless = nn.ModuleDict({"a": Reader(head_dim=2, c_proj=nn.Linear(8, 8))})
-    with (
-        pytest.raises(
-            ValueError, match="'a' cannot be found: it does not say how many"
-        ),
-        intervene(countless, {"a.attend": unchanged}),
-    ):
-        raise AssertionError("the block must not begin")
-    assert find_all_heads(layer) == find_all_heads(nameless) == {}
-    assert find_all_heads(countless) == {}
-
-
-def test_a_feed_forward_layer_that_knows_the_config_has_no_heads():
     config = transformers.GPT2Config(n_head=2)
-    layer = Reader(config=config, c_proj=nn.Linear(8, 8))
-    with pytest.raises(ValueError, match="does not say how many it has"):
-        find_heads(layer, "")
-    assert find_all_heads(layer) == {}
-    with record(layer) as seen:
-        layer(torch.zeros(2, 5, 8))
+    layers = {
+        "fused": nn.MultiheadAttention(8, 2),
+        "nameless": Reader(num_heads=2, mix=nn.Linear(8, 8)),
+        "countless": Reader(head_dim=2, c_proj=nn.Linear(8, 8)),
+        "feedforward": Reader(config=config, c_proj=nn.Linear(8, 8)),
+    }
+    model = nn.ModuleDict(layers)
+    assert find_all_heads(model) == {}
+    for name in layers:
+        with (
+            pytest.raises(KeyError, match=rf"no module '{name}\.attend' in the model"),
+            intervene(model, {f"{name}.attend": unchanged}),
+        ):
+            raise AssertionError("the block must not begin")
+    with record(model["feedforward"]) as seen:
+        model["feedforward"](torch.zeros(2, 5, 8))
     assert "attend" not in seen
 
 

@@ -79,3 +79,20 @@ def test_strongest_links_are_source_then_target():
 def test_weights_of_any_type_have_a_strongest(dtype):
     weights = torch.tensor([[0.1, 0.2, 0.7], [0.6, 0.4, 0.0]], dtype=dtype)
     assert strongest_links(weights.requires_grad_()) == {(2, 0), (0, 1)}
+
+
+WRONG = {
+    "hypotheses must be a list": lambda: bleu("no", [["no"], ["no"]]),
+    r"references\[0\] must be a list": lambda: exact_match(["a cat"], ["a cat"]),
+    "lengths .* must be equal": lambda: bleu(["a", "b"], [["a"]]),
+    "contain the links of sure": lambda: alignment_error_rate(
+        [set()], [{(1, 0)}], [set()]
+    ),
+    "got NaN": lambda: strongest_links(torch.tensor([[0.1, torch.nan]])),
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_what_would_be_counted_wrong_is_refused(sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        WRONG[sentence]()

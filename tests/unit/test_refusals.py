@@ -32,7 +32,6 @@ from course_utils.looking.metrics import bits_per_byte as bits
 from course_utils.looking.intervening import intervene, zero_ablation
 from course_utils.looking.recording import record
 from course_utils.looking.views import show_attention
-from course_utils.looking.views import show_neurons
 from course_utils.masks import *
 from course_utils.models import *
 from course_utils.norms import RMSNorm

@@ -1,6 +1,5 @@
 """Views: what they say is what was computed, and a token is never markup."""
 
-import copy
 import json
 import re
 
@@ -21,7 +20,6 @@ from course_utils.looking.recording import record
 from course_utils.looking.views import (
     show_attention,
     show_bertviz,
-    show_neurons,
     show_query,
     show_rotation,
     show_sampling,
@@ -324,9 +322,6 @@ def test_a_lone_attention_layer_and_its_memory(shown):
     assert data["parts"][0]["shape"] == [1, HEADS, TARGET, SOURCE]
 
 
-ONE = {"": torch.full((1, HEADS, 3, 3), 1 / 3)}
-
-
 NUMBERED = {
     # defect 7: the first number of a name was the label, so layers replaced each other
     ("gpt2.layer.0", "gpt2.layer.1"): ["0", "1"],
@@ -387,18 +382,8 @@ def test_a_model_in_bfloat16_can_be_shown(shown):
     with torch.no_grad(), record(model) as seen:
         model(*ids)
     show_attention(seen, words(TARGET), title="Rounded.")
-    show_neurons(seen, words(TARGET), title="Rounded.")
     show_sampling(torch.randn(5).bfloat16(), words(5), title="Rounded.")
-    assert len(shown) == 6
-
-
-def test_weights_alone_have_no_neurons(shown):
-    """Bug b18: "stack expects a non-empty TensorList"."""
-    with pytest.raises(
-        ValueError, match=r"recording .* holds no queries.*show_attention"
-    ):
-        show_neurons(ONE, ["a", "b", "c"], title="t")
-    assert shown == []
+    assert len(shown) == 4
 
 
 def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
@@ -442,59 +427,6 @@ def test_bertviz_takes_hostile_tokens_as_text(shown):
         html.encode("utf-8")
         params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
         assert params["attention"][0]["left_text"] == HOSTILE
-
-
-@pytest.mark.parametrize("make", [decoder, llama])
-def test_neurons_multiply_and_add_up_to_the_scores(make, shown):
-    model, ids = make()
-    with torch.no_grad(), record(model) as seen:
-        model(*ids)
-    show_neurons(seen, words(TARGET), title="A sum of products.", query=2)
-    data = payload(shown[0][0]["text/html"])
-    assert data["shape"] == [LAYERS, HEADS, TARGET, 8 // HEADS]
-    assert data["at"] == [0, 0, 2] and data["scale"] == " / √4"
-    for point in ("queries", "keys"):
-        true = torch.stack(
-            [seen[f"blocks.{i}.attention.attend.{point}"][0] for i in range(LAYERS)]
-        )
-        most = true.abs().amax((-2, -1), keepdim=True)
-        shares = (numbers(data[point]).reshape(data["shape"]) - 120) / 120
-        assert (shares - true / most).abs().max() <= 1 / 239
-    for i in range(LAYERS):
-        name = f"blocks.{i}.attention.attend"
-        products = seen[f"{name}.queries"] @ seen[f"{name}.keys"].mT / 2
-        assert (products - seen[f"{name}.scores"]).abs().max() < 1e-12
-    shape = (LAYERS, HEADS, TARGET, TARGET)
-    scores = torch.tensor(data["scores"]).reshape(shape) / 100
-    true = torch.cat([seen[f"blocks.{i}.attention.attend.scores"] for i in range(3)])
-    assert (scores - true).abs().max() <= 0.00501
-    weights = (numbers(data["weights"]).reshape(shape) - 1).clamp(min=0) / 240
-    assert (weights - torch.cat(list(seen.weights().values()))).abs().max() <= 1 / 479
-
-
-def test_neurons_refuse_what_they_cannot_show(shown):
-    model, ids = translator()
-    with torch.no_grad(), record(model) as seen:
-        model(*ids)
-    with pytest.raises(ValueError, match="self-attention alone, got self, cross"):
-        show_neurons(model_part(seen, "blocks"), words(TARGET), title="t")
-    model, ids = decoder()
-    with torch.no_grad(), record(model) as seen:
-        model(*ids)
-    with pytest.raises(ValueError, match=r"query must be in \[-5, 5\), got 5"):
-        show_neurons(seen, words(TARGET), title="t", query=5)
-    assert shown == []
-
-
-def model_part(seen, start):
-    """A recording of the layers whose names start so, with equally long texts."""
-    part = copy.copy(seen)
-    for name in [name for name in part if not name.startswith(start)]:
-        del part[name]
-    for name in part:
-        if name.endswith("weights") and part[name].shape[-1] != TARGET:
-            part[name] = part[name][..., :TARGET]
-    return part
 
 
 def test_pieces_show_what_was_computed(shown):
