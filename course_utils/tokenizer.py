@@ -4,7 +4,7 @@ Knows the `tokenizers` library. Knows nothing of models, batches or files of tex
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,8 @@ from jaxtyping import Int64
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from course_utils.bpe import (
-    BYTES,
-    PRINTABLE,
-    SPECIAL,
-    as_list,
-    check_unicode,
-    checked_texts,
-)
-from course_utils.shapes import (
-    check_index,
-    check_integer,
-    check_text,
-    check_type,
-    describe,
-)
+from course_utils.bpe import BYTES, PRINTABLE, SPECIAL, check_unicode, checked_texts
+from course_utils.shapes import check_index, check_integer, describe
 
 ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL
 # GPT-2 writes a byte that is not printable as one of the characters from 256 on.
@@ -50,25 +37,27 @@ class Tokenizer:
     highest id + 1, the number of rows that an embedding needs.
     """
 
-    def __init__(self, backend: tokenizers.Tokenizer, special: dict[str, str]):
+    def __init__(self, backend: tokenizers.Tokenizer, special: Mapping[str, str]):
         """special: the token of `backend` for each of the roles pad, bos, eos, unk.
 
         The backend is changed: it neither pads nor truncates, encodes special tokens
         in a text as ordinary text, and knows that these four are special.
-        Raises TypeError for an argument of the wrong type, ValueError for a role that
-        is missing or unknown, or a token that is not in the vocabulary.
+        Raises ValueError for a token that is not in the vocabulary.
         """
-        check_type(tokenizers.Tokenizer, backend=backend)
-        _check_special(special, backend)
-        added = backend.get_added_tokens_decoder().values()
-        known = {token.content for token in added if token.special}
-        new = [token for token in special.values() if token not in known]
+        self.special = {role: special[role] for role in ROLES}
+        for role, token in self.special.items():
+            if backend.token_to_id(token) is None:
+                raise ValueError(
+                    f"special[{role!r}]={token!r} is not in the vocabulary"
+                )
+        added = backend.get_added_tokens_decoder()
+        known = {token.content for token in added.values() if token.special}
+        new = [token for token in self.special.values() if token not in known]
         backend.add_special_tokens(new)  # in the vocabulary already; decode skips them
         backend.encode_special_tokens = True
         backend.no_padding()
         backend.no_truncation()
         self._backend = backend
-        self._special = {role: special[role] for role in ROLES}
         self._ids = frozenset(backend.get_vocab().values())
         self._added = frozenset(backend.get_added_tokens_decoder())
         self.vocab_size = max(self._ids) + 1
@@ -80,12 +69,7 @@ class Tokenizer:
     @property
     def backend(self) -> tokenizers.Tokenizer:
         """A copy of the library's own tokenizer."""
-        return tokenizers.Tokenizer.from_str(self._backend.to_str())
-
-    @property
-    def special(self) -> dict[str, str]:
-        """The tokens of the roles pad, bos, eos and unk."""
-        return dict(self._special)
+        return _copy(self._backend)
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, nothing added.
@@ -93,13 +77,12 @@ class Tokenizer:
         Raises TypeError if it is not a string, ValueError for a lone surrogate, which
         UTF-8 cannot encode.
         """
-        check_type(str, text=text)
-        check_unicode(text=text)
+        check_unicode("text", text)
         return self._backend.encode(text, add_special_tokens=False).ids
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """`[encode(text) for text in texts]`, on all cores. Raises as `encode`."""
-        texts = _not_empty(texts)
+        texts = checked_texts(texts)
         encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
@@ -110,7 +93,6 @@ class Tokenizer:
         Raises TypeError unless ids are integers, ValueError for an id that is not in
         the vocabulary.
         """
-        check_type(bool, skip_special=skip_special)
         ids = self._checked_ids(ids)
         return self._backend.decode(ids, skip_special_tokens=skip_special)
 
@@ -123,47 +105,34 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write everything into one JSON file."""
-        check_type(str | Path, path=path)
-        check_text(path=str(path))
         backend = json.loads(self._backend.to_str())
-        content = {"special": self._special, "tokenizer": backend}
+        content = {"special": self.special, "tokenizer": backend}
         text = json.dumps(content, ensure_ascii=False, indent=1)
         Path(path).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read what `save` wrote.
-
-        Raises FileNotFoundError for a missing file, ValueError for one that was not
-        written by `save`.
-        """
-        check_type(str | Path, path=path)
-        check_text(path=str(path))
+        """Read what `save` wrote. Raises ValueError for a file of another kind."""
+        raw = Path(path).read_bytes()
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = json.loads(raw)
             backend = tokenizers.Tokenizer.from_str(json.dumps(content["tokenizer"]))
             return cls(backend, content["special"])
-        except FileNotFoundError:
-            raise
         except Exception as error:  # the Rust library raises bare Exception
             raise ValueError(
                 f"path {str(path)!r} was not written by Tokenizer.save"
             ) from error
 
-    def _checked_ids(self, ids: object) -> list[int]:
-        if isinstance(ids, Tensor | np.ndarray) and ids.ndim == 1:
+    def _checked_ids(self, ids: TokenIds) -> list[int]:
+        if isinstance(ids, Tensor | np.ndarray):
             ids = ids.tolist()
-        if isinstance(ids, Mapping | Set | Tensor | np.ndarray):
+        if not isinstance(ids, Sequence):
             raise TypeError(f"ids must be a list of integers, got {describe(ids)}")
-        ids = as_list("ids", ids, "integers")
-        if set(map(type, ids)) <= {int} and self._ids.issuperset(ids):
-            return ids
-        for position, id in enumerate(ids):
-            name = f"ids[{position}]"
-            check_index(self.vocab_size, "vocab_size", **{name: id})
+        for place, id in enumerate(ids):
+            check_index(self.vocab_size, "vocab_size", **{f"ids[{place}]": id})
             if id not in self._ids:
-                raise ValueError(f"{name}={id} has no token in the vocabulary")
-        return [int(id) for id in ids]
+                raise ValueError(f"ids[{place}]={id} has no token in the vocabulary")
+        return list(ids)
 
     def _piece(self, id: int) -> str:
         piece = self._backend.id_to_token(id)
@@ -185,17 +154,16 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     The vocabulary holds the 4 special tokens, the 256 bytes and then merges, up to
     `vocab_size` entries (fewer when the texts have no pair left to merge). Any text
     round-trips exactly. The same texts give the same tokenizer.
-    Raises TypeError for texts that are not strings, ValueError for no text, or a
-    vocab_size below 260 (special tokens and bytes).
+    Raises ValueError for no text, or a vocab_size below 260.
     """
-    texts = _training_texts(texts)
+    texts = checked_texts(texts)
     smallest = len(SPECIAL) + len(BYTES)
     check_integer(smallest, vocab_size=vocab_size)
     # A merge shortens the texts by a token at least. The library allocates memory for
     # the whole vocabulary in advance, so it is not asked for more than there can be.
     largest = smallest + sum(len(text.encode()) for text in texts)
     trainer = trainers.BpeTrainer(
-        vocab_size=min(int(vocab_size), largest),
+        vocab_size=min(vocab_size, largest),
         special_tokens=list(SPECIAL),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
@@ -208,13 +176,12 @@ def train_words(texts: Iterable[str]) -> Tokenizer:
 
     A word is a piece as GPT-2 splits texts: " the", ".", "'s". Text made of these words
     round-trips exactly; any other word becomes `<unk>`.
-    Raises TypeError for texts that are not strings, ValueError for no text.
     """
     trainer = trainers.WordLevelTrainer(
         vocab_size=2**31 - 1, special_tokens=list(SPECIAL), show_progress=False
     )
     model = models.WordLevel({}, unk_token="<unk>")
-    return _trained(model, trainer, _training_texts(texts))
+    return _trained(model, trainer, checked_texts(texts))
 
 
 def from_transformers(auto_tokenizer: Any) -> Tokenizer:
@@ -223,19 +190,12 @@ def from_transformers(auto_tokenizer: Any) -> Tokenizer:
     Ids stay as they are. A padding token that is missing, or that is also another
     special token, is replaced by a new `<pad>` after the last entry. GPT's single
     <|endoftext|> remains bos, eos and unk.
-    Raises TypeError for anything without a `backend_tokenizer`, ValueError for a
-    tokenizer without eos_token.
+    Raises ValueError for a tokenizer without eos_token.
     """
-    source = getattr(auto_tokenizer, "backend_tokenizer", None)
-    if not isinstance(source, tokenizers.Tokenizer):
-        raise TypeError(
-            f"auto_tokenizer must be a fast tokenizer of transformers, got "
-            f"{describe(auto_tokenizer)}"
-        )
     end = auto_tokenizer.eos_token
     if end is None:
         raise ValueError("auto_tokenizer must have an end token, got eos_token=None")
-    backend = tokenizers.Tokenizer.from_str(source.to_str())
+    backend = _copy(auto_tokenizer.backend_tokenizer)
     special = {
         "bos": auto_tokenizer.bos_token or end,
         "eos": end,
@@ -249,44 +209,18 @@ def from_transformers(auto_tokenizer: Any) -> Tokenizer:
 
 def from_backend(source: tokenizers.Tokenizer, special: Mapping[str, str]) -> Tokenizer:
     """A copy of a tokenizer of the `tokenizers` library, with these special tokens."""
-    return Tokenizer(tokenizers.Tokenizer.from_str(source.to_str()), dict(special))
+    return Tokenizer(_copy(source), special)
+
+
+def _copy(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    return tokenizers.Tokenizer.from_str(backend.to_str())
 
 
 def _trained(model: Any, trainer: Any, texts: list[str]) -> Tokenizer:
+    if not any(texts):
+        raise ValueError("texts is empty, at least one character is needed")
     backend = tokenizers.Tokenizer(model)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.train_from_iterator(texts, trainer, length=len(texts))
     return Tokenizer(backend, dict(zip(ROLES, SPECIAL, strict=True)))
-
-
-def _not_empty(texts: Iterable[str]) -> list[str]:
-    texts = checked_texts(texts)
-    if not texts:
-        raise ValueError("texts is empty, at least one text is needed")
-    return texts
-
-
-def _training_texts(texts: Iterable[str]) -> list[str]:
-    texts = _not_empty(texts)
-    if not any(texts):
-        raise ValueError("texts must hold at least one character, all are empty")
-    return texts
-
-
-def _check_special(special: object, backend: tokenizers.Tokenizer) -> None:
-    """Raise unless `special` maps each role to a token of the backend."""
-    check_type(Mapping, special=special)
-    for role in ROLES:
-        if role not in special:
-            raise ValueError(f"special must name a token for {role!r}, it is missing")
-    for role, token in special.items():
-        if role not in ROLES:
-            roles = ", ".join(ROLES)
-            raise ValueError(
-                f"special must have the roles {roles}, got {describe(role)}"
-            )
-        name = f"special[{role!r}]"
-        check_type(str, **{name: token})
-        if backend.token_to_id(token) is None:
-            raise ValueError(f"{name}={token!r} is not in the vocabulary")

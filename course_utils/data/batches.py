@@ -7,16 +7,16 @@ training needs no sampler state: step s belongs to epoch s // steps_per_epoch, a
 epoch has its own order, drawn once from (seed, epoch). Iterating over the object
 instead yields every row exactly once, in the given order, as an evaluation needs it.
 
-The rows come first; all other arguments are given by name. Each function raises
-TypeError for an argument of the wrong type and ValueError for a wrong value: no rows,
+Each row is a sequence of token ids, an int64 tensor or array. `special` is a Tokenizer,
+or anything else with the ids that a function needs of pad_id, bos_id and eos_id.
+Each function raises TypeError for ids that are not integers and ValueError for no rows,
 an empty row, a negative id, an id that marks padding, a row longer than max_length, or
 fewer rows than a batch needs.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,18 +27,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from course_utils.shapes import (
     IGNORED,
-    check_callable,
     check_index,
     check_integer,
     check_positive,
-    check_type,
     describe,
 )
 
 # Rows are sorted by length within pools of this many batches, then cut into batches:
 # little padding, and each epoch still brings other rows together.
 POOL_BATCHES = 50
-ARRAYS = Sequence | Tensor | np.ndarray  # what can hold rows or integers
 
 Row = Sequence[int] | Int64[Tensor, "_"] | Int64[np.ndarray, "_"]
 Rows = Sequence[Row]
@@ -49,25 +46,33 @@ WordLabels = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b"], Int64[Tensor, "b"]]
 TextLabels = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b"]]
 
 
-@runtime_checkable
-class PaddingId(Protocol):
-    """Anything that has the id of the padding token, for example a `Tokenizer`."""
-
-    pad_id: int
-
-
-@runtime_checkable
-class SpecialIds(PaddingId, Protocol):
-    """Anything that has the ids of the special tokens, for example a `Tokenizer`."""
-
-    bos_id: int
-    eos_id: int
-
-
 # --- batch objects -------------------------------------------------------------------
 
 
-class PackedBatches:
+class _Batches:
+    """One order for each epoch: `_deal` draws it, `_batch` makes a batch of it."""
+
+    steps_per_epoch: int
+
+    def __init__(self, batch_size: int, seed: int):
+        check_positive(batch_size=batch_size)
+        check_integer(0, seed=seed)
+        self.batch_size = int(batch_size)
+        self.seed = int(seed)
+        self._drawn: tuple[int, Any] = (-1, None)  # an epoch and its order
+
+    def __call__(self, step: int) -> tuple[Tensor, ...]:
+        """The batch of this step (from 0). Raises unless step is an integer >= 0."""
+        check_integer(0, step=step)
+        epoch, place = divmod(int(step), self.steps_per_epoch)
+        drawn = self._drawn
+        if drawn[0] != epoch:
+            drawn = (epoch, self._deal(np.random.default_rng([self.seed, epoch])))
+            self._drawn = drawn
+        return self._batch(drawn[1][place])
+
+
+class PackedBatches(_Batches):
     """Windows of one long stream of token ids: eos, text, eos, text, eos, ...
 
     `batches(step)` -> (inputs "b t", labels "b t") with t = length. The labels are the
@@ -78,36 +83,22 @@ class PackedBatches:
     """
 
     def __init__(
-        self,
-        stream: Int64[Tensor, "n"],
-        *,
-        batch_size: int,
-        length: int,
-        seed: int = 0,
+        self, stream: Int64[Tensor, "n"], *, batch_size: int, length: int, seed: int = 0
     ):
-        """length: tokens per window.
-
-        Raises ValueError for a stream that is too short for a single batch.
-        """
-        _check_sizes(batch_size, seed)
+        """length: tokens per window. Raises ValueError for too short a stream."""
+        super().__init__(batch_size, seed)
         check_positive(length=length)
-        self.stream = _integers("stream", stream)
-        _check_enough("stream", len(self.stream), batch_size, length)
-        self.batch_size = int(batch_size)
+        needed = (self.batch_size + 1) * int(length)
+        if len(stream) < needed:
+            raise ValueError(
+                f"rows must hold at least (batch_size + 1) * length = {needed} tokens, "
+                f"eos included, got {len(stream)}"
+            )
+        self.stream = stream
         self.length = int(length)
-        self.seed = int(seed)
         # One window fewer than fits, so that every offset has the same number.
-        self.num_windows = (len(self.stream) - self.length) // self.length
-        self.steps_per_epoch = self.num_windows // self.batch_size
-        self._drawn = (-1, torch.empty(0, dtype=torch.int64))
-
-    def __call__(self, step: int) -> Language:
-        """The batch of this step (from 0). Raises unless step is an integer >= 0."""
-        check_integer(0, step=step)
-        epoch, place = divmod(int(step), self.steps_per_epoch)
-        first = place * self.batch_size
-        starts = self._starts(epoch)[first : first + self.batch_size]
-        return self._windows(starts, self.length)
+        self._count = len(stream) // self.length - 1
+        self.steps_per_epoch = self._count // self.batch_size
 
     def __iter__(self) -> Iterator[Language]:
         """Every token of every text once as a label; the last batches are smaller."""
@@ -118,27 +109,27 @@ class PackedBatches:
         if rest := labels % self.length:
             yield self._windows(torch.tensor([labels - rest]), rest)
 
-    def _starts(self, epoch: int) -> Int64[Tensor, "w"]:
-        """Where the windows of an epoch begin, in the order in which they are dealt."""
-        drawn = self._drawn
-        if drawn[0] != epoch:
-            draw = np.random.default_rng([self.seed, epoch])
-            offset = int(draw.integers(self.length))
-            windows = draw.permutation(self.num_windows)
-            drawn = (epoch, torch.from_numpy(windows * self.length + offset))
-            self._drawn = drawn
-        return drawn[1]
+    def _deal(self, draw: np.random.Generator) -> Int64[Tensor, "steps b"]:
+        """Where the windows of each batch of an epoch begin."""
+        offset = int(draw.integers(self.length))
+        starts = draw.permutation(self._count) * self.length + offset
+        count = self.steps_per_epoch * self.batch_size
+        return torch.from_numpy(starts[:count]).view(-1, self.batch_size)
+
+    def _batch(self, starts: Int64[Tensor, "b"]) -> Language:
+        return self._windows(starts, self.length)
 
     def _windows(self, starts: Int64[Tensor, "b"], length: int) -> Language:
         tokens = self.stream[starts[:, None] + torch.arange(length + 1)]
         return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
 
-class RowBatches:
+class RowBatches(_Batches):
     """Batches of whole rows; `batches(step)` holds batch_size rows of similar length.
 
     An epoch deals every row at most once, in random order. Rows that do not fill a
-    batch are left out of that epoch.
+    batch are left out of that epoch. `batches.rows(indices)` is the batch of exactly
+    these rows, in this order.
     """
 
     def __init__(
@@ -153,84 +144,55 @@ class RowBatches:
 
         Raises ValueError for a batch_size above the number of rows.
         """
-        _check_sizes(batch_size, seed)
-        check_callable(rows=rows)
-        self._lengths = _integers("lengths", lengths).numpy()
-        self.num_rows = len(self._lengths)
-        if batch_size > self.num_rows:
+        super().__init__(batch_size, seed)
+        if batch_size > len(lengths):
             raise ValueError(
-                f"batch_size={batch_size} exceeds the number of rows, {self.num_rows}"
+                f"batch_size={batch_size} exceeds the number of rows, {len(lengths)}"
             )
-        self.batch_size = int(batch_size)
-        self.seed = int(seed)
-        self.steps_per_epoch = self.num_rows // self.batch_size
-        self._rows = rows
-        self._drawn = (-1, np.empty((0, 0), dtype=np.int64))
-
-    def __call__(self, step: int) -> tuple[Tensor, ...]:
-        """The batch of this step (from 0). Raises unless step is an integer >= 0."""
-        check_integer(0, step=step)
-        epoch, place = divmod(int(step), self.steps_per_epoch)
-        return self._rows(self._dealt(epoch)[place].tolist())
+        self.steps_per_epoch = len(lengths) // self.batch_size
+        self.rows = rows
+        self._lengths = np.asarray(lengths)
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         """Every row once, in the given order; the last batch may be smaller."""
-        for start in range(0, self.num_rows, self.batch_size):
-            stop = min(start + self.batch_size, self.num_rows)
-            yield self._rows(range(start, stop))
+        indices = range(len(self._lengths))
+        for start in indices[:: self.batch_size]:
+            yield self.rows(indices[start : start + self.batch_size])
 
-    def rows(self, indices: Sequence[int]) -> tuple[Tensor, ...]:
-        """The batch of exactly these rows, in this order.
-
-        Raises ValueError for no indices, or one that is not in [0, num_rows).
-        """
-        check_type(Sequence, indices=indices)
-        if not len(indices):
-            raise ValueError("indices is empty, at least one row is needed")
-        for place, index in enumerate(indices):
-            name = f"indices[{place}]"
-            check_index(self.num_rows, "num_rows", **{name: index})
-        return self._rows(indices)
-
-    def _dealt(self, epoch: int) -> Int64[np.ndarray, "steps b"]:
+    def _deal(self, draw: np.random.Generator) -> Int64[np.ndarray, "steps b"]:
         """The row indices of each batch of an epoch, in the order of the steps."""
-        drawn = self._drawn
-        if drawn[0] != epoch:
-            draw = np.random.default_rng([self.seed, epoch])
-            count = self.steps_per_epoch * self.batch_size
-            order = draw.permutation(self.num_rows)[:count]
-            size = POOL_BATCHES * self.batch_size
-            for start in range(0, count, size):
-                pool = order[start : start + size]
-                by_length = np.argsort(self._lengths[pool], kind="stable")
-                order[start : start + size] = pool[by_length]
-            batches = order.reshape(self.steps_per_epoch, self.batch_size)
-            drawn = (epoch, batches[draw.permutation(self.steps_per_epoch)])
-            self._drawn = drawn
-        return drawn[1]
+        count = self.steps_per_epoch * self.batch_size
+        order = draw.permutation(len(self._lengths))[:count]
+        size = POOL_BATCHES * self.batch_size
+        for start in range(0, count, size):
+            pool = order[start : start + size]
+            by_length = np.argsort(self._lengths[pool], kind="stable")
+            order[start : start + size] = pool[by_length]
+        batches = order.reshape(self.steps_per_epoch, self.batch_size)
+        return batches[draw.permutation(self.steps_per_epoch)]
+
+    def _batch(self, indices: Int64[np.ndarray, "b"]) -> tuple[Tensor, ...]:
+        return self.rows(indices.tolist())
 
 
 # --- batches for each kind of model --------------------------------------------------
 
 
 def packed_batches(
-    rows: Rows, *, batch_size: int, length: int, special: SpecialIds, seed: int = 0
+    rows: Rows, *, batch_size: int, length: int, special: Any, seed: int = 0
 ) -> PackedBatches:
     """Pack rows of token ids into one stream for a decoder-only model.
 
-    rows: the token ids of each text. length: tokens per window. special: a Tokenizer,
-    or anything else with its eos_id. See `PackedBatches` for the batches.
+    rows: the token ids of each text. length: tokens per window. special: with eos_id.
+    See `PackedBatches` for the batches.
     Raises ValueError where the rows are too short for a single batch.
     """
-    _check_sizes(batch_size, seed)
-    check_positive(length=length)
     _check_special(special, "eos_id")
-    eos = torch.tensor([int(special.eos_id)])
+    eos = torch.tensor([special.eos_id])
     pieces = [eos]
-    for index, row in enumerate(_sequence("rows", rows)):
-        pieces += [_integers(f"rows[{index}]", row), eos]
+    for index, row in enumerate(rows):
+        pieces += [_ids(f"rows[{index}]", row), eos]
     stream = torch.cat(pieces)
-    _check_enough("rows", len(stream), batch_size, length)
     return PackedBatches(stream, batch_size=batch_size, length=length, seed=seed)
 
 
@@ -238,7 +200,7 @@ def padded_batches(
     rows: Rows,
     *,
     batch_size: int,
-    special: SpecialIds,
+    special: Any,
     max_length: int | None = None,
     multiple: int = 1,
     seed: int = 0,
@@ -250,27 +212,24 @@ def padded_batches(
     IGNORED. A machine that prepares itself for each new length, as CPUs do in bfloat16,
     is faster with few of them.
 
-    rows: the token ids of each text. special: a Tokenizer, or anything else with
-    pad_id, bos_id and eos_id. max_length: the positions of the model; a row with its
-    bos must fit, and no batch is rounded up beyond it.
+    rows: the token ids of each text. special: with pad_id, bos_id and eos_id.
+    max_length: the positions of the model; a row with its bos must fit, and no batch is
+    rounded up beyond it.
     """
-    _check_sizes(batch_size, seed, max_length)
     check_positive(multiple=multiple)
     _check_special(special, "pad_id", "bos_id", "eos_id")
-    _check_padding(special)
-    pad_id = int(special.pad_id)
-    ids = [
-        _row(f"rows[{index}]", row, pad_id, max_length, added=1)
-        for index, row in enumerate(_sequence("rows", rows))
+    texts = [
+        _ids(f"rows[{index}]", row, special, max_length, added=1)
+        for index, row in enumerate(rows)
     ]
 
     def batch(indices: Sequence[int]) -> Language:
-        some = [ids[index] for index in indices]
-        longest = max(len(row) for row in some) + 1
+        some = [texts[index] for index in indices]
+        longest = max(map(len, some)) + 1
         rounded = math.ceil(longest / multiple) * multiple
         return _shifted(some, special, min(rounded, max_length or rounded))
 
-    lengths = [len(row) for row in ids]
+    lengths = [len(text) for text in texts]
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
 
 
@@ -278,7 +237,7 @@ def pair_batches(
     pairs: Sequence[tuple[Row, Row]],
     *,
     batch_size: int,
-    special: SpecialIds,
+    special: Any,
     max_length: int | None = None,
     seed: int = 0,
 ) -> RowBatches:
@@ -288,29 +247,23 @@ def pair_batches(
     with pad; the target is bos + target ids, then pad; the labels are target ids + eos,
     then IGNORED.
 
-    special: a Tokenizer, or anything else with pad_id, bos_id and eos_id. max_length:
-    the positions of the model; a source, and a target with its bos, must fit.
+    special: with pad_id, bos_id and eos_id. max_length: the positions of the model; a
+    source, and a target with its bos, must fit.
     """
-    _check_sizes(batch_size, seed, max_length)
     _check_special(special, "pad_id", "bos_id", "eos_id")
-    _check_padding(special)
-    pad_id = int(special.pad_id)
     sources = []
     targets = []
-    for index, pair in enumerate(_sequence("pairs", pairs)):
+    for index, (source, target) in enumerate(pairs):
         name = f"pairs[{index}]"
-        if not _is_tuple(pair, 2):
-            raise _wrong_tuple(name, "(source ids, target ids)", pair)
-        sources.append(_row(f"{name}[0]", pair[0], pad_id, max_length))
-        targets.append(_row(f"{name}[1]", pair[1], pad_id, max_length, added=1))
+        sources.append(_ids(f"{name}[0]", source, special, max_length))
+        targets.append(_ids(f"{name}[1]", target, special, max_length, added=1))
 
     def batch(indices: Sequence[int]) -> Translation:
-        source = _padded([sources[index] for index in indices], pad_id)
+        source = _padded([sources[index] for index in indices], special.pad_id)
         target, labels = _shifted([targets[index] for index in indices], special)
         return source, target, labels
 
-    both = zip(sources, targets, strict=True)
-    lengths = [len(source) + len(target) for source, target in both]
+    lengths = [len(s) + len(t) for s, t in zip(sources, targets, strict=True)]
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
 
 
@@ -318,7 +271,7 @@ def labelled_batches(
     rows: Sequence[tuple],
     *,
     batch_size: int,
-    special: PaddingId,
+    special: Any,
     max_length: int | None = None,
     seed: int = 0,
 ) -> RowBatches:
@@ -329,32 +282,25 @@ def labelled_batches(
     `batches(step)` -> (ids "b t", positions "b", labels "b"), or (ids, labels). The ids
     are padded with pad.
 
-    special: a Tokenizer, or anything else with its pad_id. max_length: the positions of
-    the model; a row must fit.
+    special: with pad_id. max_length: the positions of the model; a row must fit.
     Raises ValueError for rows of both kinds, or a position outside its text.
     """
-    _check_sizes(batch_size, seed, max_length)
     _check_special(special, "pad_id")
-    pad_id = int(special.pad_id)
-    has_position = not _is_tuple(_sequence("rows", rows)[0], 2)
-    expected = "(ids, position, label)" if has_position else "(ids, label)"
+    if {len(row) for row in rows} not in ({2}, {3}):
+        raise ValueError("rows must all be (ids, position, label) or all (ids, label)")
     texts = []
-    numbers = []
-    for index, row in enumerate(rows):
+    for index, (row, *position, label) in enumerate(rows):
         name = f"rows[{index}]"
-        if not _is_tuple(row, 3 if has_position else 2):
-            raise _wrong_tuple(name, expected, row)
-        ids = _row(f"{name}[0]", row[0], pad_id, max_length)
-        if has_position:
-            check_index(len(ids), "number of ids", **{f"position {name}[1]": row[1]})
-        check_integer(0, **{f"label {name}[{len(row) - 1}]": row[-1]})
-        texts.append(ids)
-        numbers.append([int(number) for number in row[1:]])
-    columns = torch.tensor(numbers).unbind(dim=1)
+        texts.append(_ids(f"{name}[0]", row, special, max_length))
+        if position:
+            number = {f"position {name}[1]": position[0]}
+            check_index(len(texts[-1]), "number of ids", **number)
+        check_integer(0, **{f"label {name}[{1 + len(position)}]": label})
+    columns = torch.tensor([row[1:] for row in rows]).unbind(dim=1)
 
     def batch(indices: Sequence[int]) -> WordLabels | TextLabels:
         chosen = list(indices)
-        ids = _padded([texts[index] for index in chosen], pad_id)
+        ids = _padded([texts[index] for index in chosen], special.pad_id)
         return ids, *(column[chosen] for column in columns)
 
     lengths = [len(text) for text in texts]
@@ -368,123 +314,57 @@ def _padded(rows: Ids, filler: int, length: int = 0) -> Int64[Tensor, "b t"]:
     return F.pad(filled, (0, missing), value=filler)
 
 
-def _shifted(rows: Ids, special: SpecialIds, length: int = 0) -> Language:
-    bos = torch.tensor([int(special.bos_id)])
-    eos = torch.tensor([int(special.eos_id)])
+def _shifted(rows: Ids, special: Any, length: int = 0) -> Language:
+    bos = torch.tensor([special.bos_id])
+    eos = torch.tensor([special.eos_id])
     inputs = [torch.cat([bos, row]) for row in rows]
     labels = [torch.cat([row, eos]) for row in rows]
-    pad_id = int(special.pad_id)
-    return _padded(inputs, pad_id, length), _padded(labels, IGNORED, length)
+    return _padded(inputs, special.pad_id, length), _padded(labels, IGNORED, length)
 
 
 # --- checks --------------------------------------------------------------------------
 
 
-def _check_sizes(batch_size: object, seed: object, max_length: object = None) -> None:
-    check_positive(batch_size=batch_size)
-    if max_length is not None:
-        check_positive(max_length=max_length)
-    check_integer(0, seed=seed)
-
-
-def _sequence(name: str, rows: object) -> Sequence:
-    """The rows themselves, if they are a sequence that holds at least one."""
-    if isinstance(rows, str | bytes) or not isinstance(rows, ARRAYS):
-        raise TypeError(f"{name} must be a sequence of rows, got {describe(rows)}")
-    if not isinstance(rows, Sequence) and not rows.ndim:
-        raise TypeError(f"{name} must be a sequence of rows, got a single number")
-    if not len(rows):
-        raise ValueError(f"{name} is empty, at least one row is needed")
-    return rows
-
-
-def _is_tuple(row: object, size: int) -> bool:
-    return isinstance(row, tuple | list) and len(row) == size
-
-
-def _wrong_tuple(name: str, expected: str, row: object) -> Exception:
-    kind = ValueError if isinstance(row, tuple | list) else TypeError
-    return kind(f"{name} must be {expected}, got {describe(row)}")
-
-
-def _row(
-    name: str, row: object, pad_id: int, max_length: int | None, added: int = 0
+def _ids(
+    name: str,
+    row: Row,
+    special: Any = None,
+    max_length: int | None = None,
+    added: int = 0,
 ) -> Int64[Tensor, "_"]:
-    """One row of token ids; with `added` special tokens it must fit in max_length."""
-    ids = _integers(name, row)
-    if (ids == pad_id).any():
-        raise ValueError(f"{name} holds pad_id={pad_id}, which marks padding")
+    """A row without padding, which with `added` special tokens fits in max_length."""
+    ids = np.array(row.numpy(force=True) if isinstance(row, Tensor) else row)
+    if not ids.size:
+        raise ValueError(f"{name} is empty, at least one id is needed")
+    if ids.dtype != np.int64:
+        raise TypeError(
+            f"{name} must hold integers (int64), got {describe(row)} of {ids.dtype}"
+        )
+    if ids.ndim != 1:
+        raise ValueError(f"{name} must have one axis, got shape {ids.shape}")
+    if (least := ids.min()) < 0:
+        raise ValueError(f"{name} must hold integers >= 0, got {least}")
+    if special is not None and special.pad_id in ids:
+        raise ValueError(f"{name} holds pad_id={special.pad_id}, which marks padding")
     if max_length is not None and len(ids) + added > max_length:
         raise ValueError(
             f"{name} takes {len(ids) + added} positions, more than "
             f"max_length={max_length}"
         )
-    return ids
+    return torch.from_numpy(ids)
 
 
-def _integers(name: str, values: object) -> Int64[Tensor, "n"]:
-    """A sequence of integers >= 0, at least one, as a tensor."""
-    if isinstance(values, str | bytes) or not isinstance(values, ARRAYS):
-        raise TypeError(
-            f"{name} must be a sequence of integers, got {describe(values)}"
-        )
-    if isinstance(values, Sequence):
-        integers = _tensor_of(name, values)
-    else:
-        if str(values.dtype).removeprefix("torch.") != "int64":
-            raise TypeError(f"{name} must be int64, got {values.dtype}")
-        if values.ndim != 1:
-            shape = tuple(values.shape)
-            raise ValueError(f"{name} must have one axis, got shape {shape}")
-        integers = values.cpu() if isinstance(values, Tensor) else torch.tensor(values)
-    if not len(integers):
-        raise ValueError(f"{name} is empty, at least one integer is needed")
-    if (least := int(integers.min())) < 0:
-        raise ValueError(f"{name} must hold integers >= 0, got {least}")
-    return integers
-
-
-def _tensor_of(name: str, values: Sequence) -> Int64[Tensor, "n"]:
-    kinds = set(map(type, values))  # a few types, where values are many
-    wrong = [kind for kind in kinds if kind is bool or not issubclass(kind, Integral)]
-    if wrong:
-        place = next(i for i, value in enumerate(values) if type(value) in wrong)
-        value = describe(values[place])
-        raise TypeError(f"{name}[{place}] must be an integer, got {value}")
-    try:
-        return torch.tensor(list(values), dtype=torch.int64)
-    except (OverflowError, RuntimeError, ValueError):
-        raise ValueError(f"{name} must hold integers below 2**63") from None
-
-
-def _check_enough(name: str, count: int, batch_size: int, length: int) -> None:
-    """Raise unless an epoch of windows at any offset holds a whole batch."""
-    needed = (batch_size + 1) * length
-    if count < needed:
-        raise ValueError(
-            f"{name} must hold at least (batch_size + 1) * length = {needed} tokens, "
-            f"eos included, got {count}"
-        )
-
-
-def _check_special(special: object, *names: str) -> None:
-    for name in names:
-        if not hasattr(special, name):
-            raise TypeError(
-                f"special must have {name}, as a Tokenizer has, got {describe(special)}"
+def _check_special(special: Any, *names: str) -> None:
+    """Raise for an id that is none, or that would be taken for padding."""
+    ids = {name: getattr(special, name) for name in names}
+    check_integer(0, **{f"special.{name}": id for name, id in ids.items()})
+    harms = {
+        "eos_id": "the model never learns to stop",
+        "bos_id": "the model does not see where a text begins",
+    }
+    for name, harm in harms.items():
+        if "pad_id" in ids and ids.get(name) == ids["pad_id"]:
+            raise ValueError(
+                f"pad_id and {name} are both {ids[name]}: padding needs its own token, "
+                f"or {harm}"
             )
-        check_integer(0, **{f"special.{name}": getattr(special, name)})
-
-
-def _check_padding(special: SpecialIds) -> None:
-    """Raise where the ids of bos or eos would be taken for padding."""
-    if special.pad_id == special.eos_id:
-        raise ValueError(
-            f"pad_id and eos_id are both {special.eos_id}: padding needs its own "
-            "token, or the model never learns to stop"
-        )
-    if special.pad_id == special.bos_id:
-        raise ValueError(
-            f"pad_id and bos_id are both {special.bos_id}: padding needs its own "
-            "token, or the model does not see where a text begins"
-        )

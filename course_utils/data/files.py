@@ -8,30 +8,16 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 STORY_END = "<|endoftext|>"
 SUFFIXES = (".txt", ".jsonl", ".parquet", ".tsv")
 # A string with one of these endings names a file as well, of a type that is not read.
-OTHER_SUFFIXES = (
-    ".csv",
-    ".gz",
-    ".htm",
-    ".html",
-    ".json",
-    ".md",
-    ".pdf",
-    ".xlsx",
-    ".zip",
-)
+OTHER_SUFFIXES = (".csv", ".json", ".gz", ".zip", ".md")
 # The names of the two sides of a pair, in the order in which they are looked for.
-PAIR_COLUMNS = [
-    ("source", "target"),
-    ("english", "non_english"),
-    ("en", "es"),
-    ("en", "vi"),
-]
+PAIR_COLUMNS = [("source", "target"), ("english", "non_english"), ("en", "es")]
 LANGUAGES = {
     *("english", "spanish", "vietnamese", "russian", "french", "german"),
     *("en", "es", "vi", "ru", "fr", "de"),
@@ -49,11 +35,8 @@ class EmptyText(ValueError):  # noqa: N818 - the name says what is wrong with th
 
 def is_file(source: str | Path) -> bool:
     """Whether a source names a file: a Path, a file that exists, or an ending."""
-    ending = Path(source).suffix
-    known = ending.lower() in SUFFIXES or re.fullmatch(
-        r"\.(csv|json|gz|zip|md)", ending
-    )
-    return isinstance(source, Path) or os.path.isfile(source) or bool(known)
+    known = Path(source).suffix.lower() in SUFFIXES + OTHER_SUFFIXES
+    return isinstance(source, Path) or os.path.isfile(source) or known
 
 
 def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
@@ -79,59 +62,54 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
     try:
         if suffix == ".txt":
             yield from ({"text": text} for text in _texts(path))
-        elif path.stat().st_size:
+        elif suffix == ".tsv":
+            yield from _table(path, columns)
+        else:
             with tempfile.TemporaryDirectory() as cache:
-                yield from _dataset(path, suffix, columns, cache)
+                yield from _dataset(path, suffix, cache)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error.reason}): save it so") from None
-    except FileNotFoundError:
-        raise
     except Exception as error:  # the libraries raise errors of many types
         cause = error.__cause__ or error
         reason = str(cause).strip().split("\n")[0][:150]
         raise ValueError(f"{path} cannot be read as {suffix}: {reason}") from error
 
 
-def _texts(path: Path) -> list[str]:
+def _read(path: Path) -> str:
     text = path.read_text("utf-8-sig")
     if "\0" in text:  # UTF-16, without the mark that would say so
         raise ValueError("it is not UTF-8: save it so")
+    return text
+
+
+def _texts(path: Path) -> list[str]:
+    text = _read(path)
     end = re.compile(rf"^{re.escape(STORY_END)}[ \t]*$", re.MULTILINE)
     parts = (end if end.search(text) else re.compile(r"\n[ \t]*\n")).split(text)
     return [part.strip() for part in parts if part.strip()]
 
 
-def _dataset(path: Path, suffix: str, columns: tuple[str, ...], cache: str) -> Any:
+def _table(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    rows = [line.split("\t") for line in _read(path).split("\n") if line]
+    names = [cell.strip() for cell in rows[0]] if rows else []
+    if len(columns) > 1:
+        names = [name.casefold() for name in names]
+        if sum(name in HEADER_NAMES for name in names) < 2:
+            more = [f"column {place}" for place in range(3, len(names) + 1)]
+            names = [*columns, *more]
+            rows.insert(0, names)
+    for number, row in enumerate(rows[1:], start=1):
+        if len(row) > len(names):
+            raise ValueError(f"row {number} has {len(row)} cells, not {len(names)}")
+        yield dict(zip_longest(names, row, fillvalue=""))
+
+
+def _dataset(path: Path, suffix: str, cache: str) -> Any:
     import datasets
 
+    kind = suffix.removeprefix(".").replace("jsonl", "json")
     options = {"data_files": glob.escape(str(path)), "cache_dir": cache}
-    options |= {"split": "train", "streaming": True}
-    if suffix != ".tsv":
-        kind = "json" if suffix == ".jsonl" else "parquet"
-        return datasets.load_dataset(kind, **options)
-    with path.open(encoding="utf-8-sig") as file:
-        cells = [cell.strip() for cell in file.readline().split("\t")]
-        length = file.readline().count("\t") + 1
-    one = len(columns) == 1
-    names = cells if one else [cell.casefold() for cell in cells]
-    header = one or sum(name in HEADER_NAMES for name in names) >= 2
-    if header and length > len(cells):
-        raise ValueError(f"row 1 has {length} cells, the header {len(cells)}")
-    if not header:
-        more = [f"column {place}" for place in range(3, len(cells) + 1)]
-        names = [*columns, *more][: max(2, len(cells))]
-    return datasets.load_dataset(
-        "csv",
-        sep="\t",
-        encoding="utf-8-sig",
-        names=names,
-        header=None,
-        skiprows=int(header),
-        quoting=3,  # quotes are text
-        keep_default_na=False,  # "null" and "NA" are words
-        features=datasets.Features({name: datasets.Value("string") for name in names}),
-        **options,
-    )
+    return datasets.load_dataset(kind, split="train", streaming=True, **options)
 
 
 # --- one row -------------------------------------------------------------------------
@@ -152,10 +130,7 @@ def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     """The two sentences of one row, in columns named as in PAIR_COLUMNS.
 
     Or in those of two languages, the first of which is the source, or in one column
-    `translation` that holds a pair.
-
-    Raises ValueError for other columns or a value that is not text, `EmptyText` where a
-    side is empty.
+    `translation` that holds a pair. Errors as in `text_of`.
     """
     row = row.get("translation") or row
     languages = tuple(name for name in row if name in LANGUAGES)

@@ -59,8 +59,8 @@ def load_texts(
 
     Rows of the hub without text are skipped: they do not count towards the limit. With
     a limit, only as much is downloaded as the limit needs.
-    Raises ValueError for a request or data that make no sense, and DataUnavailable
-    where the hub or the data set does not answer.
+    Raises ValueError for a request or data that make no sense, DataUnavailable where
+    the hub or the data set does not answer.
     """
 
     def read(row: dict, where: str) -> str:
@@ -86,11 +86,10 @@ def load_labelled(
     """The first `limit` (text, label) rows (all without a limit), in order.
 
     source: "senses" (the world, which needs a limit), "owner/name" on the hub, or a
-    .tsv, .jsonl or .parquet file (see `files.labelled_of`). All else as in
-    `load_texts`.
+    .tsv, .jsonl or .parquet file (see `files.labelled_of`). Else as in `load_texts`.
     """
-    named = ("text", "label")
-    return _load("labelled texts", source, split, limit, files.labelled_of, named)
+    columns = ("text", "label")
+    return _load("labelled texts", source, split, limit, files.labelled_of, columns)
 
 
 def load_tokenizer(name: Source) -> Any:
@@ -136,10 +135,7 @@ def load_model(name: Source) -> Any:
 
 
 def fetch(name: str, file: str) -> Path:
-    """One file of a repository of models on the hub, or of what is cached of it.
-
-    Raises as `load_tokenizer`.
-    """
+    """One file of a repository of models on the hub, or of what is cached of it."""
     with _source_of("models", name):
         from huggingface_hub import hf_hub_download
 
@@ -188,16 +184,13 @@ def _load(
             break
     if not items:
         raise ValueError(f"{source} has no row with text in the split {split!r}")
-    if kind == "pairs" and any(_are_ids(side) for side in zip(*items, strict=True)):
+    sides = zip(*items, strict=True) if kind == "pairs" else []
+    if any(all(text.strip().isdigit() for text in side) for side in sides):
         raise ValueError(
             f"{source} has a column of numbers where sentences belong: name the "
             "columns in a first line"
         )
     return items
-
-
-def _are_ids(texts: tuple[str, ...]) -> bool:
-    return len(texts) > 0 and all(text.strip().isdigit() for text in texts)
 
 
 def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:
@@ -213,17 +206,7 @@ def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:
         config.STREAMING_READ_MAX_RETRIES = config.STREAMING_OPEN_MAX_RETRIES = 1
         streaming = limit is not None and online
         options = {"split": split, "streaming": streaming}
-        try:
-            rows = datasets.load_dataset(name, PAIR_CONFIGS.get(name), **options)
-        except ValueError as error:
-            if "split" not in str(error):
-                raise
-            raise _RequestError(f"{name}: {error}") from None
-        yield from rows
-
-
-class _RequestError(ValueError):
-    """The request is wrong, whatever the hub says."""
+        yield from datasets.load_dataset(name, PAIR_CONFIGS.get(name), **options)
 
 
 @contextmanager
@@ -251,9 +234,9 @@ def _source_of(kind: str, name: Source) -> Iterator[bool]:
     logging.disable()  # the exceptions hold all information
     try:
         yield online
-    except _RequestError:
-        raise
     except Exception as error:  # the libraries raise errors of many types
+        if isinstance(error, ValueError) and "split" in str(error):
+            raise ValueError(f"{name}: {error}") from None
         reason = f"{type(error).__name__}: {str(error).strip()}".split("\n")[0][:150]
         if folder:
             raise ValueError(f"{name} cannot be opened: {reason}") from error
@@ -265,7 +248,9 @@ def _source_of(kind: str, name: Source) -> Iterator[bool]:
 
 
 def _advice(kind: str, name: Source, online: bool, reason: str) -> str:
-    local = "folder" if kind == "models" else "file"
+    local, again = "folder", "force_download=True"
+    if kind == "datasets":
+        local, again = "file", "download_mode='force_redownload'"
     if not online:
         return (
             f"{name} cannot be loaded: the hub does not answer, nothing of that name "
@@ -274,10 +259,6 @@ def _advice(kind: str, name: Source, online: bool, reason: str) -> str:
         )
     if "NotFoundError" in reason:
         return f"the hub has no public repository {kind}/{name}."
-    again = {
-        "datasets": "download_mode='force_redownload'",
-        "models": "force_download=True",
-    }
     return (
         f"{name} could not be loaded: the hub answered and then failed ({reason}). Run "
         f"this again later, or name a local {local}; if the download arrived damaged, "

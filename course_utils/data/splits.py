@@ -5,19 +5,16 @@ Knows strings. Knows nothing of where they come from; the worlds split themselve
 
 import hashlib
 
-from course_utils.shapes import check_greater, check_rate, check_type
+from course_utils.shapes import check_rate
 
 
-def held_out(sentence: str, share: float = 0.02) -> bool:
-    """Whether a sentence belongs to the held-out share, decided by a hash of it.
+def held_out(sentence: str, fraction: float = 0.02) -> bool:
+    """Whether a sentence is among the held-out fraction, decided by a hash of it.
 
     A pure function of the sentence: all translations of one sentence are held out
     together. Upper case and white space make no difference.
-    Raises TypeError for a sentence that is not a str, ValueError unless 0 < share < 1.
     """
-    check_type(str, sentence=sentence)
-    check_greater(0, share=share)
-    check_rate(share=share)
+    check_rate(fraction=fraction)
     words = " ".join(sentence.casefold().split())
     digest = hashlib.sha256(words.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") < share * 2**64
+    return int.from_bytes(digest[:8], "big") < fraction * 2**64

@@ -41,7 +41,7 @@ def library_merges(tokenizer, folder):
     return [tuple(model["vocab"][piece] for piece in pair) for pair in model["merges"]]
 
 
-def assert_twins(texts, vocab_size, folder, unseen=()):
+def assert_equal_merges(texts, vocab_size, folder, unseen=()):
     ours, library = bpe.train(texts, vocab_size), train_bpe(texts, vocab_size)
     assert list(ours.made) == library_merges(library, folder)
     assert ours.vocab_size == library.vocab_size
@@ -65,7 +65,7 @@ def test_ids_are_numbered_as_in_the_library():
 @pytest.mark.parametrize("vocab_size", [260, 275, 400])
 def test_merges_equal_the_library_in_each_language(language, vocab_size, tmp_path):
     unseen = LANGUAGES.values()
-    assert_twins([LANGUAGES[language]], vocab_size, tmp_path, unseen)
+    assert_equal_merges([LANGUAGES[language]], vocab_size, tmp_path, unseen)
 
 
 def test_ties_and_overlaps_equal_the_library(tmp_path):
@@ -77,7 +77,7 @@ def test_ties_and_overlaps_equal_the_library(tmp_path):
             for _ in range(chance.randrange(1, 6))
         ]
         unseen = ["".join(chance.choices(alphabet + "ab zя", k=50))]
-        assert_twins(texts, 260 + chance.randrange(60), tmp_path, unseen)
+        assert_equal_merges(texts, 260 + chance.randrange(60), tmp_path, unseen)
 
 
 def test_text_is_cut_as_in_the_library():
@@ -132,11 +132,26 @@ def test_special_tokens_are_no_text():
     ids = MODEL.encode("<eos>")
     assert 2 not in ids
     assert MODEL.decode([1, *ids, 2]) == "<eos>"
-    assert bpe.train(["a"], 258, special=("<end>", "<pad>")).byte_ids[33] == 2
 
 
 def test_half_a_character_becomes_a_replacement_character():
     assert MODEL.decode(MODEL.encode("bàn".encode()[:2])) == "b\ufffd"
+
+
+def test_what_would_compute_something_wrong_is_refused():
+    for texts in ("one text", {"a": "text"}):
+        with pytest.raises(TypeError, match="texts must be a list of strings"):
+            bpe.train(texts, 300)
+    with pytest.raises(ValueError, match="vocab_size must be an integer >= 260"):
+        bpe.train(["a"], 259)
+    with pytest.raises(ValueError, match=r"lone surrogate .* at index 1"):
+        MODEL.encode("a\udc80")
+    for stray in (-1, MODEL.vocab_size):
+        with pytest.raises(ValueError, match=rf"ids\[1\] must be in .* got {stray}"):
+            MODEL.decode([5, stray])
+    for pair in ((5, 260), (-1, 5), (2, 5)):
+        with pytest.raises(ValueError, match="must be a new pair of ids in"):
+            bpe.BytePairs([pair])
 
 
 def test_training_ends_when_no_pair_is_left():

@@ -174,12 +174,12 @@ def test_truncation_and_padding_of_earlier_calls_are_not_inherited():
     theirs = gpt2_like()
     theirs.pad_token = END
     texts = ["he", "he, hello", "hello hello hello"]
-    wanted = [theirs.encode(text) for text in texts]
+    expected = [theirs.encode(text) for text in texts]
     theirs(texts, padding=True, truncation=True, max_length=3)
     assert theirs.backend_tokenizer.truncation and theirs.backend_tokenizer.padding
     ours = from_transformers(theirs)
-    assert [ours.encode(text) for text in texts] == wanted
-    assert ours.encode_batch(texts) == wanted
+    assert [ours.encode(text) for text in texts] == expected
+    assert ours.encode_batch(texts) == expected
 
 
 def with_gaps():
@@ -202,15 +202,10 @@ def test_the_vocabulary_size_is_the_highest_id_and_one():
 
 
 def test_a_role_without_token_is_refused():
-    """Bug B14: pad_id was None, and a missing role a KeyError."""
+    """Bug B14: pad_id was None."""
     special = dict(zip(ROLES, ("<pad>", "<eos>", "<eos>", "<unk>"), strict=True))
     with pytest.raises(ValueError, match=r"special\['pad'\]='<pad>' is not in the voc"):
         Tokenizer(with_gaps(), special)
-    del special["pad"]
-    with pytest.raises(ValueError, match="special must name a token for 'pad'"):
-        Tokenizer(with_gaps(), special)
-    with pytest.raises(ValueError, match=r"roles pad, .* got 'mask'"):
-        Tokenizer(with_gaps(), {**special, "pad": "<eos>", "mask": "<unk>"})
 
 
 def test_from_transformers_survives_saving(tmp_path):
