@@ -333,7 +333,7 @@ def _ids(
     added: int = 0,
 ) -> Int64[Tensor, "_"]:
     """A row without padding, which with `added` special tokens fits in max_length."""
-    ids = np.array(row.numpy(force=True) if isinstance(row, Tensor) else row)
+    ids = np.array(row.cpu().numpy() if isinstance(row, Tensor) else row)
     if not ids.size:
         raise ValueError(f"{name} is empty, at least one id is needed")
     if ids.dtype != np.int64:
