@@ -21,12 +21,12 @@ from torch import Tensor
 
 from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
+from course_utils.shapes import check_same
 from course_utils.tokenizer import Tokenizer, from_backend
 
 HUB = "karpathy/tinyllamas"
 FILES = {"stories260K": ("stories260K/stories260K.bin", "stories260K/tok512.bin")}
 HEADER = struct.Struct("<7i")
-NORM_EPS = 1e-5
 BLOCK = (  # in the file's order: for each name the matrices of all layers
     "attention_norm",
     "attention.to_queries",
@@ -66,40 +66,27 @@ def read_llama2c(path: str | Path) -> LlamaLM:
         num_layers=layers,
         d_ff=hidden,
         max_length=length,
-        norm_eps=NORM_EPS,
+        norm_eps=1e-5,
         tied=vocab > 0,
     )
+    head_dim = dim // heads
+    model = LlamaLM(config).eval()
+    weights = model.state_dict()  # the model's own memory
+    blocks = [f"blocks.{layer}.{name}" for name in BLOCK for layer in range(layers)]
+    order = ["tokens", *blocks, "norm", "angles"] + ["head"] * (not config.tied)
+    # Cosines and sines of the positions: a LlamaLM has its own.
+    weights["angles.weight"] = torch.empty(length, head_dim)
+    sizes = [weights[f"{name}.weight"].numel() for name in order]
     numbers = torch.from_numpy(np.frombuffer(raw, "<f4", offset=HEADER.size).copy())
-    with torch.device("meta"):
-        shapes = {name: one.shape for name, one in LlamaLM(config).state_dict().items()}
-    angles = length * (dim // heads)  # cosines and sines of the positions
-    order = ["tokens", *BLOCK, "norm", "angles"] + ["head"] * (not config.tied)
-    state: dict[str, Tensor] = {}
-    place = 0
-    for name in order:
-        if name == "angles":
-            place += angles
-            continue
-        names = [f"{name}.weight"]
-        if name in BLOCK:
-            names = [f"blocks.{layer}.{name}.weight" for layer in range(layers)]
-        for one in names:
-            size = shapes[one].numel()
-            state[one] = numbers[place : place + size]
-            place += size
-    if place != len(numbers):
-        raise ValueError(
-            f"{path} holds {len(numbers):,} numbers, but its header asks for {place:,}"
-        )
-    model = LlamaLM(config)
-    if config.tied:
-        state["head.weight"] = state["tokens.weight"]
-    state = {name: weight.view(shapes[name]) for name, weight in state.items()}
-    for name in state:
-        if name.endswith(("to_queries.weight", "to_keys.weight")):
-            state[name] = halves_from_neighbours(state[name], dim // heads)
-    model.load_state_dict(state)
-    return model.eval()
+    what = f"{path}: numbers in the file and by its header"
+    check_same(what, len(numbers), sum(sizes))
+    for name, part in zip(order, numbers.split(sizes), strict=True):
+        weight = weights[f"{name}.weight"]
+        part = part.view_as(weight)
+        if name.endswith(("to_queries", "to_keys")):
+            part = halves_from_neighbours(part, head_dim)
+        weight.copy_(part)
+    return model
 
 
 def halves_from_neighbours(weight: Tensor, head_dim: int) -> Tensor:
@@ -127,22 +114,13 @@ def read_llama2c_tokenizer(path: str | Path) -> Tokenizer:
     merges = []  # every way to make a token of two, the best token first
     for token in sorted(tokens[259:], key=lambda one: -scores[ids[one]]):
         cuts = ((token[:cut], token[cut:]) for cut in range(1, len(token)))
-        found = [cut for cut in cuts if cut[0] in ids and cut[1] in ids]
-        merges += sorted(found, key=lambda cut: (ids[cut[0]], ids[cut[1]]))
-    model = models.BPE(
-        ids, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True
-    )
-    backend = Backend(model)
-    backend.normalizer = normalizers.Sequence(
-        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
-    )
-    backend.decoder = decoders.Sequence(
-        [
-            decoders.Replace("▁", " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(" ", 1, 0),
-        ]
-    )
+        known = [cut for cut in cuts if cut[0] in ids and cut[1] in ids]
+        merges += sorted(known, key=lambda cut: (ids[cut[0]], ids[cut[1]]))
+    options = {"unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True}
+    backend = Backend(models.BPE(ids, merges, **options))
+    before = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    backend.normalizer = normalizers.Sequence(before)
+    after = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    backend.decoder = decoders.Sequence([*after, decoders.Strip(" ", 1, 0)])
     special = {"pad": "<unk>", "bos": "<s>", "eos": "</s>", "unk": "<unk>"}
     return from_backend(backend, special)

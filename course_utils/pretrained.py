@@ -10,8 +10,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save_file
+from safetensors.torch import load_model, save_file
 from torch import nn
 
 from course_utils import config as configs
@@ -61,19 +60,11 @@ def save(
     content = {"kind": kind, "config": asdict(model.config)}
     (folder / CONFIG).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     tokenizer.save(folder / TOKENIZER)
-    state = model.state_dict()
-    tensors = {}
-    for names in _names_of_weights(model):  # a shared matrix is stored once
-        tensors[names[0]] = state[names[0]].detach().to("cpu", dtype).contiguous()
+    tensors = {  # a shared matrix is stored once
+        name: weight.detach().to("cpu", dtype).contiguous()
+        for name, weight in model.named_parameters()
+    }
     save_file(tensors, folder / WEIGHTS)
-
-
-def _names_of_weights(model: nn.Module) -> list[list[str]]:
-    """The names of each parameter; one that several modules share has several."""
-    names: dict[nn.Parameter, list[str]] = {}
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        names.setdefault(weight, []).append(name)
-    return list(names.values())
 
 
 def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
@@ -100,58 +91,23 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
                 f"name must be one of {', '.join(SHIPPED)}, or a folder with a saved "
                 f"model; got {str(name)!r}, which has no {file}"
             )
-    model = _empty_model(folder / CONFIG)
     try:
-        tensors = load_tensors((folder / WEIGHTS).read_bytes())
-    except SafetensorError as error:
-        raise ValueError(
-            f"{WEIGHTS} is not a valid safetensors file: {error}"
-        ) from None
-    _fill(model, tensors)
-    tokenizer = Tokenizer.load(folder / TOKENIZER)
-    return model.eval(), tokenizer
-
-
-def _empty_model(path: Path) -> nn.Module:
-    """The model of a config.json, with random weights."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except ValueError as error:  # not UTF-8, or not JSON
-        raise ValueError(f"{CONFIG} is not valid JSON: {error}") from None
-    if not isinstance(content, dict) or "kind" not in content:
-        raise ValueError(
-            f"{CONFIG} must have a 'kind', which `save` writes; export.import_llama "
-            "loads a folder in the layout of transformers"
-        )
-    if content["kind"] not in tuple(KINDS):
-        known = ", ".join(KINDS)
-        raise ValueError(
-            f"{CONFIG}: kind must be one of {known}; got {content['kind']!r}"
-        )
-    model_class, config_class = KINDS[content["kind"]]
-    try:
+        content = json.loads((folder / CONFIG).read_text("utf-8"))
+        model_class, config_class = KINDS[content["kind"]]
         fields = {
             key: configs.StackConfig(**value) if isinstance(value, dict) else value
             for key, value in content["config"].items()
         }
-        return model_class(config_class(**fields))
+        model = model_class(config_class(**fields))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{CONFIG}: config does not fit its kind: {error}") from None
-
-
-def _fill(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
-    """Copy the tensors into the model; a shared matrix is among them once."""
-    expected = model.state_dict()
-    for name in sorted(tensors.keys() - expected.keys()):
-        raise ValueError(f"{WEIGHTS} does not fit {CONFIG}: unexpected {name!r}")
-    for name, own in expected.items():
-        if name in tensors and tensors[name].shape != own.shape:
-            raise ValueError(
-                f"{WEIGHTS} does not fit {CONFIG}: {name!r} must have shape "
-                f"{tuple(own.shape)}, got {tuple(tensors[name].shape)}"
-            )
-    for names in _names_of_weights(model):
-        if not any(name in tensors for name in names):
-            name = names[0]
-            raise ValueError(f"{WEIGHTS} does not fit {CONFIG}: {name!r} is missing")
-    model.load_state_dict(tensors, strict=False)
+        known = ", ".join(KINDS)
+        raise ValueError(
+            f"{CONFIG} must hold a kind ({known}) and its config, got {error!r}; "
+            "export.import_llama loads a folder of transformers"
+        ) from None
+    try:
+        load_model(model, folder / WEIGHTS)
+    except (RuntimeError, SafetensorError) as error:
+        reason = str(error).strip().split("\n")[-1].strip()[:200]
+        raise ValueError(f"{WEIGHTS} is not valid for {CONFIG}: {reason}") from None
+    return model.eval(), Tokenizer.load(folder / TOKENIZER)

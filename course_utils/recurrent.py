@@ -12,12 +12,7 @@ from torch.nn import functional as F
 
 from course_utils.attention import attention_scores, attention_weights
 from course_utils.masks import padding_mask
-from course_utils.shapes import (
-    check_ids,
-    check_index,
-    check_mask,
-    values_are_at_hand,
-)
+from course_utils.shapes import check_ids, check_index, values_are_at_hand
 
 Queries, Memory = Float[Tensor, "b q m"], Float[Tensor, "b k m"]
 Mask = Bool[Tensor, "b 1 1 k"]  # True = may look
@@ -100,14 +95,7 @@ class ScoredAttend(nn.Module):
     def forward(
         self, queries: Queries, memory: Memory, mask: Mask | None = None
     ) -> Float[Tensor, "b q m"]:
-        """The context of every query. The memory is both keys and values, as it is.
-
-        mask: bool, True = may look, "q k" or broadcasting to "b 1 q k". Raises
-        TypeError or ValueError for tensors that do not fit together.
-        """
-        batch, length, _ = queries.shape
-        if mask is not None:
-            check_mask(mask, (batch, 1, length, memory.shape[1]))
+        """The context of every query. The memory is both keys and values, as it is."""
         scores = rearrange(self.score(queries, memory), "b q k -> b 1 q k")
         weights = self.weights(attention_weights(self.scores(scores), mask))
         return weights.squeeze(1) @ memory
@@ -140,8 +128,7 @@ class RecurrentSeq2Seq(nn.Module):
     decoder state also looks at all states of the encoder (Luong et al. 2015); with None
     it does not, and that one state has to hold all of the source. cell: "rnn" or "gru".
 
-    Raises TypeError or ValueError for sizes that are not integers >= 1, a pad_id
-    outside the vocabularies, or an unknown choice.
+    Raises TypeError or ValueError for a pad_id outside the vocabularies.
     """
 
     def __init__(
@@ -168,14 +155,19 @@ class RecurrentSeq2Seq(nn.Module):
     def encode(self, source: Int64[Tensor, "b s"]) -> Float[Tensor, "b s m"]:
         """The encoder's state after each source token: the memory.
 
-        Padding may stand at the end of a row only; what is there in the memory is never
-        used. Raises TypeError or ValueError for ids outside the vocabulary and, where
-        reading ids costs nothing (on the CPU), for padding elsewhere or a row of
-        padding alone.
+        What stands in the memory at padding is never used. Raises TypeError or
+        ValueError for ids outside the vocabulary and, where reading ids costs nothing
+        (on the CPU), for a row that is not tokens first, then padding.
         """
         check_ids(source, self.source_embedding.num_embeddings, "source")
         if values_are_at_hand(source):
-            _check_padding(source != self.pad_id, self.pad_id)
+            real = source != self.pad_id
+            stray = ~real[:, 0] | (real[:, 1:] & ~real[:, :-1]).any(dim=1)
+            if stray.any():
+                raise ValueError(
+                    f"source must begin with a token and hold pad_id={self.pad_id} at "
+                    f"the end only; row {int(stray.nonzero()[0])} does not"
+                )
         return self.encoder(self.source_embedding(source))[0]
 
     def decode(
@@ -186,11 +178,9 @@ class RecurrentSeq2Seq(nn.Module):
     ) -> Float[Tensor, "b t v"]:
         """Logits of the token after each target position; source tells the padding.
 
-        Raises TypeError or ValueError for a target, memory and source that do not fit
-        together.
+        Raises TypeError or ValueError for a target outside the vocabulary.
         """
         check_ids(target, self.target_embedding.num_embeddings, "target")
-        check_ids(source, None, "source")  # `encode` has looked at the ids themselves
         last = (source != self.pad_id).sum(dim=1) - 1
         first_state = memory[torch.arange(len(memory), device=memory.device), last]
         states, _ = self.decoder(self.target_embedding(target), first_state[None])
@@ -202,19 +192,4 @@ class RecurrentSeq2Seq(nn.Module):
         self, source: Int64[Tensor, "b s"], target: Int64[Tensor, "b t"]
     ) -> Float[Tensor, "b t v"]:
         """Teacher forcing: logits for every target position."""
-        check_ids(source, None, "source")
-        check_ids(target, None, "target")
         return self.decode(target, self.encode(source), source)
-
-
-def _check_padding(real: Bool[Tensor, "b s"], pad_id: int) -> None:
-    """Raise unless each row is one or more tokens, then padding."""
-    if not real[:, 0].all():
-        row = int((~real[:, 0]).nonzero()[0])
-        raise ValueError(f"source must begin with a token; row {row} begins with pad")
-    if (late := (real[:, 1:] & ~real[:, :-1]).any(dim=1)).any():
-        row = int(late.nonzero()[0])
-        raise ValueError(
-            f"source must hold pad_id={pad_id} at the end only; row {row} holds it "
-            "before a token"
-        )

@@ -3,11 +3,10 @@
 Knows colors, axes and alt texts. Knows nothing of models.
 
 One call draws one figure and displays it as a small PNG. `alt` is one sentence that
-says what the figure shows, its alternative text; without it the running cell's metadata
-is asked (`descriptions.cell_alt`), then the words in the figure serve. `roles` gives a
-label the color of its role in the drawings:
-`curves({"loss": losses}, axes, roles={"loss": "mistake"})`; it may name labels of other
-figures too. Arrays are tensors of any type and device, NumPy arrays or lists.
+says what the figure shows; without it the running cell's metadata is asked
+(`descriptions.cell_alt`), then the words in the figure serve. `roles` gives a label the
+color of its role in the drawings: `roles={"loss": "mistake"}`; it may name labels of
+other figures too. Arrays are tensors of any type and device, NumPy arrays or lists.
 
 Every function raises ValueError for shapes and labels that do not fit together and for
 numbers that would silently not be drawn (NaN, a number <= 0 on a logarithmic axis).
@@ -16,7 +15,6 @@ numbers that would silently not be drawn (NaN, a number <= 0 on a logarithmic ax
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -63,7 +61,7 @@ _PURPLES = ["#FFFFFF", "#EBCBDC", ROLES["weight"], "#8A3F6B", "#4A1638"]
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", _PURPLES)
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _INK = "#222222"
-_DPI = 100  # dots per inch at which a figure is shown
+_DPI = 200  # dots per inch, twice as many as those at which a figure is shown
 _MIDDLE = {"ha": "center", "va": "center"}
 _styled = rc_context(
     {
@@ -90,32 +88,25 @@ def show(figure: Figure, alt: str | None = None) -> None:
     The words and numbers that were drawn stand beside the picture, in its metadata.
     """
     drawn = BytesIO()
-    figure.set_dpi(2 * _DPI)
+    figure.set_dpi(_DPI)
     with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure.draw_without_rendering()
-        _keep_ticks(figure)
-        figure.savefig(drawn, format="png", dpi=2 * _DPI)
+        for axis in figure.axes:  # the ticks of this layout: another has others
+            if isinstance(axis.yaxis.get_major_locator(), AutoLocator):
+                axis.yaxis.set_major_locator(FixedLocator(axis.get_yticks()))
+        figure.savefig(drawn, format="png", dpi=_DPI)
     words = " | ".join(drawn_words(figure))
-    kept = cell_alt()  # asked for each figure, so that it counts them all
-    alt = alt or kept or f"A figure with these words: {words}"
-    figure.clear()
+    stored = cell_alt()  # asked for each figure, so that it counts them all
+    alt = alt or stored or f"A figure with these words: {words}"
     small = BytesIO()
     palette = Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE)
     palette.save(small, format="png", optimize=True)
     data = {"image/png": small.getvalue(), "text/plain": alt}
     # Shown at half its size, a picture is sharp on a screen with fine pixels, too.
     size = {"width": palette.width // 2, "height": palette.height // 2}
-    display(
-        data, metadata={"image/png": {"alt": alt, "words": words, **size}}, raw=True
-    )
-
-
-def _keep_ticks(figure: Figure) -> None:
-    """Fix the heights of the ticks, or room is made for others than are drawn."""
-    for axis in figure.axes:
-        if isinstance(axis.yaxis.get_major_locator(), AutoLocator):
-            axis.yaxis.set_major_locator(FixedLocator(axis.get_yticks()))
+    about = {"alt": alt, "words": words, **size}
+    display(data, metadata={"image/png": about}, raw=True)
 
 
 @_styled
@@ -139,16 +130,9 @@ def heatmap(
     heights = {len(matrix) for matrix in matrices.values()}
     if len(heights) > 1:
         raise ValueError(f"values must have equally many rows, got {sorted(heights)}")
-    (height,) = heights
-    lowest = min(matrix.min() for matrix in matrices.values())
-    if lowest < 0 and not signed:
-        raise ValueError(f"values must be >= 0 unless signed=True, got {lowest:.3g}")
-    panels = [
-        _Panel(title, matrix, _labels("columns", columns, matrix.shape[1]))
-        for title, matrix in matrices.items()
-    ]
-    rows = _labels("rows", rows, height)
-    figure, _ = _matrices(panels, rows, axes, signed, numbers)
+    columns = [_labels("columns", columns, one.shape[1]) for one in matrices.values()]
+    rows = _labels("rows", rows, heights.pop())
+    figure, _ = _matrices(matrices.items(), rows, columns, axes, signed, numbers)
     show(figure, alt)
 
 
@@ -170,26 +154,23 @@ def attention_map(
     cells (query, key) that one expects, such as a known alignment.
     """
     heads = _array(weights, "weights")
-    if heads.min() < 0:
-        raise ValueError(f"weights must be >= 0, got {heads.min():.3g}")
-    titles = [title]
     if heads.ndim == 2:
-        heads = heads[None]
+        heads, titles = heads[None], [title]
     else:
         titles = title or [f"head {h}" for h in range(len(heads))]
     shape = heads.shape[1:]
     rows = _labels("queries", queries, shape[0])
-    columns = _labels("keys", keys, shape[1])
-    allowed = _allowed(mask, shape)
-    axes = ("query position", "key position")
-    panels = [
-        _Panel(title, head, columns) for title, head in zip(titles, heads, strict=True)
-    ]
-    figure, drawn = _matrices(panels, rows, axes)
+    columns = [_labels("keys", keys, shape[1])] * len(heads)
+    mask = torch.as_tensor(True if mask is None else mask, device="cpu")
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask must be bool (True = may look), got {mask.dtype}")
+    hidden = ~np.broadcast_to(mask.numpy(), shape)
+    titled = list(zip(titles, heads, strict=True))
+    figure, drawn = _matrices(titled, rows, columns, ("query position", "key position"))
     hatched = {"edgecolor": ROLES["mask"], "hatch": "////"}
     for axis, head in zip(drawn, heads, strict=True):
-        leaks = ~allowed & (head > 0)
-        _frame(axis, np.argwhere(~allowed & ~leaks), facecolor="#E4E4E4", **hatched)
+        leaks = hidden & (head > 0)
+        _frame(axis, np.argwhere(hidden & ~leaks), facecolor="#E4E4E4", **hatched)
         _frame(axis, np.argwhere(leaks), 2.5, facecolor=ROLES["mistake"])
         _frame(axis, marks, fill=False, edgecolor=ROLES["key"], linewidth=2)
     show(figure, alt)
@@ -209,9 +190,11 @@ def equation(
     columns of the matrices with these names.
     """
     parts = [part if isinstance(part, str) else _part(*part) for part in parts]
-    matrices = [part[1] for part in parts if not isinstance(part, str)]
-    words = _labels("rows", rows, len(matrices[0])) if rows else []
-    widths = {part[0]: part[1].shape[1] for part in parts if not isinstance(part, str)}
+    matrices = [part for part in parts if not isinstance(part, str)]
+    first = matrices[0][1]
+    height = max(len(matrix) for _, matrix, _ in matrices)
+    words = _labels("rows", rows, len(first)) if rows else []
+    widths = {name: matrix.shape[1] for name, matrix, _ in matrices}
     below = {
         name: _labels(f"columns[{name!r}]", labels, widths[name])
         for name, labels in (columns or {}).items()
@@ -221,7 +204,6 @@ def equation(
         0.4 * len(part) + 0.2 if isinstance(part, str) else part[1].shape[1]
         for part in spaced
     ]
-    height = max(len(matrix) for matrix in matrices)
     margin = 0.4 + 0.2 * max((len(word) for word in words), default=0)
     total = sum(widths) + margin + 0.4
     lengths = [len(word) for labels in below.values() for word in labels]
@@ -244,7 +226,7 @@ def equation(
                 place = (left + c + 0.5, top + len(matrix) + 0.2)
                 axis.text(*place, label, rotation=90, size=8, ha="center", va="top")
         left += width
-    top = (height - len(matrices[0])) / 2
+    top = (height - len(first)) / 2
     for r, word in enumerate(words):
         axis.text(-0.15, top + r + 0.5, word, ha="right", va="center")
     show(figure, alt)
@@ -268,15 +250,10 @@ def curves(
     points = {label: _points(values, label, log) for label, values in series.items()}
     figure, [axis] = _panels(1, (5.0, 3.0))
     for i, (label, (x, y)) in enumerate(points.items()):
-        axis.plot(
-            x,
-            y,
-            marker="o" if len(y) <= 12 else None,
-            label=_text(label),
-            color=_pick(label, i, roles),
-            markersize=4,
-            linestyle=_DASHES[i % len(_DASHES)],
-        )
+        marker = "o" if len(y) <= 12 else None
+        dashes = _DASHES[i % len(_DASHES)]
+        style = {"color": _pick(label, i, roles), "linestyle": dashes, "markersize": 4}
+        axis.plot(x, y, marker=marker, label=_text(label), **style)
     axis.set_xscale("log" if "x" in log else "linear")
     axis.set_yscale("log" if "y" in log else "linear")
     if "x" not in log and all((x == x.round()).all() for x, _ in points.values()):
@@ -333,8 +310,7 @@ def bars(
     for name, numbers in heights.items():
         if len(numbers) != len(labels):
             raise ValueError(
-                f"series[{name!r}] must hold one height for each of {len(labels)} "
-                f"labels, got {len(numbers)}"
+                f"series[{name!r}] must fit {len(labels)} labels, got {len(numbers)}"
             )
     places = np.arange(len(labels))
     thick = 0.8 / len(series)
@@ -360,7 +336,7 @@ def histograms(
 ) -> None:
     """Draw {title: numbers} as histograms side by side, all on the axis `limits`.
 
-    Heights are shares of a sample; numbers beyond the limits, infinity included, are
+    Heights are fractions of a sample; numbers beyond the limits, infinity included, are
     counted at the edge.
     """
     low, high = limits
@@ -370,8 +346,8 @@ def histograms(
     }
     figure, panels = _panels(len(numbers), (1.5, 1.9), sharex=True, sharey=True)
     for panel, (name, sample) in zip(panels, numbers.items(), strict=True):
-        share = np.full(sample.size, 1 / sample.size)
-        panel.hist(sample, 40, range=(low, high), weights=share, color=ROLES[role])
+        weights = np.full(sample.size, 1 / sample.size)
+        panel.hist(sample, 40, range=(low, high), weights=weights, color=ROLES[role])
         panel.set(title=_text(name), xlabel=_text(axis))
         panel.tick_params(left=panel.get_subplotspec().is_first_col())
     show(figure, alt)
@@ -389,16 +365,9 @@ def arrows(
     figure, [axis] = _panels(1, (2.6, 3.4))
     reach = 1.3 * max(np.abs(end).max() for end in ends.values()) or 1.0
     for i, (label, (x, y)) in enumerate(ends.items()):
-        axis.arrow(
-            0,
-            0,
-            x,
-            y,
-            color=_pick(label, i, roles),
-            width=reach / 100,
-            length_includes_head=True,
-            head_width=reach / 20,
-        )
+        shape = {"width": reach / 100, "head_width": reach / 20}
+        shape |= {"length_includes_head": True, "color": _pick(label, i, roles)}
+        axis.arrow(0, 0, x, y, **shape)
         side = "left" if x > reach / 4 else "right" if x < -reach / 4 else "center"
         axis.text(1.1 * x, 1.1 * y, _text(label), ha=side, va="center")
     axis.axhline(0, color="#DDDDDD", linewidth=1, zorder=0)
@@ -467,16 +436,6 @@ def _text(word: Any) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def _allowed(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The mask as a bool matrix of this shape."""
-    if mask is None:
-        return np.ones(shape, dtype=bool)
-    tensor = torch.as_tensor(mask, device="cpu")
-    if tensor.dtype != torch.bool:
-        raise TypeError(f"mask must be bool (True = may look), got {tensor.dtype}")
-    return np.broadcast_to(tensor.numpy(), shape)
-
-
 def _part(name: str, values: Any, role: str) -> tuple[str, np.ndarray, str]:
     """One matrix of an equation: name, numbers and color."""
     return _text(name), _array(values, name, 2), ROLES[role]
@@ -496,76 +455,63 @@ def _number(value: float) -> str:
     return "0" if text == "-0" else text.replace("-", "−")
 
 
-def _panels(count: int, size: Sequence[float], **share: bool) -> tuple[Figure, list]:
+def _panels(count: int, size: Sequence[float], **options: bool) -> tuple[Figure, list]:
     """A figure with `count` panels, up to five in a row, four in a row beyond that."""
     columns = count if count <= 5 else 4
     rows = math.ceil(count / columns)
     width = size[0] * columns + 0.8
     figure = Figure(figsize=(width, size[1] * rows), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False, **share).flat)
+    axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
     for unused in axes[count:]:
         unused.remove()
     return figure, axes[:count]
 
 
-@dataclass
-class _Panel:
-    """One of the matrices that a figure shows side by side."""
-
-    title: str
-    matrix: np.ndarray
-    columns: list[str] | None
-
-
 def _matrices(
-    panels: list[_Panel],
+    titled: Iterable[tuple[str, np.ndarray]],
     rows: list[str] | None,
+    columns: list[list[str] | None],
     axes: Pair,
     signed: bool = False,
     numbers: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """Draw matrices with as many rows; return the figure and its axes."""
-    height, width = panels[0].matrix.shape
-    alone = len(panels) == 1
-    room = {1: 5.5, 2: 2.7}.get(len(panels), 1.5)  # inches for one matrix
-    cell = min(0.52 if alone else 0.3, room / max(width, height))
+    titles, matrices = zip(*titled, strict=True)
+    lowest = min(matrix.min() for matrix in matrices)
+    if lowest < 0 and not signed:
+        raise ValueError(f"values must be >= 0 unless signed=True, got {lowest:.3g}")
+    height, width = matrices[0].shape
+    alone = len(matrices) == 1
+    inches = {1: 5.5, 2: 2.7}.get(len(matrices), 1.5)  # for one matrix
+    cell = min(0.52 if alone else 0.3, inches / max(width, height))
     if numbers and not alone:
         cell = 0.45
     size = [max(1.6, cell * width + 0.4), max(1.6, cell * height + 1)]
-    figure, drawn = _panels(len(panels), size)
-    limit = max(np.abs(panel.matrix).max() for panel in panels) or 1.0
-    for axis, panel in zip(drawn, panels, strict=True):
-        image = axis.imshow(
-            panel.matrix,
-            cmap="RdBu_r" if signed else _WEIGHTS,
-            vmin=-limit if signed else 0,
-            vmax=limit,
-            aspect="auto",
-            interpolation="nearest",
-        )
+    figure, drawn = _panels(len(matrices), size)
+    limit = max(np.abs(matrix).max() for matrix in matrices) or 1.0
+    colors = {"cmap": "RdBu_r" if signed else _WEIGHTS, "vmin": -limit if signed else 0}
+    panels = zip(drawn, titles, matrices, columns, strict=True)
+    for axis, title, matrix, labels in panels:
+        style = {"aspect": "auto", "interpolation": "nearest"}
+        image = axis.imshow(matrix, vmax=limit, **colors, **style)
         axis.spines[:].set(visible=True, color="#DDDDDD")
-        if numbers or (alone and panel.matrix.size <= 100):
-            for (r, c), value in np.ndenumerate(panel.matrix):
+        if numbers or (alone and matrix.size <= 100):
+            for (r, c), value in np.ndenumerate(matrix):
                 ink = "white" if abs(value) > 0.6 * limit else _INK
                 axis.text(c, r, _number(value), color=ink, size=8, **_MIDDLE)
         first = axis.get_subplotspec().is_first_col()
-        labels = {"xlabel": _text(axes[1]), "ylabel": _text(axes[0]) if first else ""}
-        axis.set(title=_text(panel.title), **labels)
-        if panel.columns is not None:
-            places = np.arange(len(panel.columns))
-            turned = 90 if width > 3 and _reach(panel.columns) > 0.9 * cell else 0
-            axis.set_xticks(places, panel.columns, rotation=turned)
+        axis.set(title=_text(title), xlabel=_text(axes[1]))
+        axis.set_ylabel(_text(axes[0]) if first else "", labelpad=8)
+        if labels is not None:
+            lines = [line for label in labels for line in label.split("\n")]
+            too_long = 0.08 * max(map(len, lines)) > 0.9 * cell  # about, in inches
+            turned = 90 if width > 3 and too_long else 0
+            axis.set_xticks(np.arange(len(labels)), labels, rotation=turned)
         if rows is not None:
-            axis.set_yticks(np.arange(height), rows, rotation=0)
+            axis.set_yticks(np.arange(height), rows)
         axis.tick_params(left=first, labelleft=first)
-        axis.yaxis.labelpad = 8
     figure.colorbar(image, ax=drawn, shrink=0.85)
     return figure, drawn
-
-
-def _reach(labels: list[str]) -> float:
-    """About how many inches the longest line of these labels takes."""
-    return 0.08 * max(len(line) for label in labels for line in label.split("\n"))
 
 
 def _frame(axis: Axes, cells: Any, zorder: float = 4, **style: Any) -> None:

@@ -63,16 +63,13 @@ class Record:
 
     def __str__(self) -> str:
         """The line that a notebook shows: "recorded: 14 minutes on two cores, …"."""
+        duration = _count(round(self.seconds / 60), "minute")
+        if self.seconds < 90:
+            duration = _count(round(self.seconds), "second")
         return (
-            f"recorded: {_time(self.seconds)} on {_count(self.cores, 'core')}, "
-            f"{self.date}, torch {self.versions['torch']}"
+            f"recorded: {duration} on {_count(self.cores, 'core')}, {self.date}, "
+            f"torch {self.versions['torch']}"
         )
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return _count(round(seconds), "second")
-    return _count(round(seconds / 60), "minute")
 
 
 def _count(number: int, unit: str) -> str:
@@ -85,17 +82,10 @@ def load_script(name: str, root: Path = ROOT) -> ModuleType:
 
     root: of the project. Raises FileNotFoundError where there is no such script.
     """
-    path = root / FOLDER / f"{name}.py"
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {path.name} in {FOLDER.as_posix()}")
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, root / FOLDER / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
     sys.modules[name] = script
-    try:
-        spec.loader.exec_module(script)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    spec.loader.exec_module(script)
     return script
 
 
@@ -107,23 +97,16 @@ def load_record(name: str, root: Path = ROOT) -> Record:
     root: of the project. Raises FileNotFoundError where there is no such record,
     ValueError for a file that is not as `tools/record.py` wrote it.
     """
-    path = root / FOLDER / f"{name}.json"
-    command = f"make record NB={name[2:4]}"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"there is no {path.name} in {FOLDER.as_posix()}: `{command}` makes it"
-        )
+    text = (root / FOLDER / f"{name}.json").read_text("utf-8")
     try:
-        content = json.loads(path.read_text("utf-8"))
-        kept = content.pop("checksum")
+        content = json.loads(text)
+        fits = content.pop("checksum") == checksum(json.dumps(content, sort_keys=True))
         record = Record(**content)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ValueError(f"{path.name} is not a record: run `{command}`") from None
-    if kept != checksum(json.dumps(content, sort_keys=True)):
-        raise ValueError(
-            f"{path.name} is not as the script left it: its numbers do not fit its "
-            f"checksum; run `{command}`"
-        )
+        fits = False
+    if not fits:
+        command = f"make record NB={name[2:4]}"
+        raise ValueError(f"{name}.json is not as its script left it: run `{command}`")
     return record
 
 

@@ -32,7 +32,7 @@ def test_a_model_comes_back(tmp_path, tied):
     torch.testing.assert_close(back(ids), model(ids), rtol=1e-4, atol=1e-4)
     with (tmp_path / "a.bin").open("ab") as file:
         file.write(bytes(4))
-    with pytest.raises(ValueError, match=r"holds [\d,]+ numbers, but its header"):
+    with pytest.raises(ValueError, match="numbers in the file and by its header"):
         read_llama2c(tmp_path / "a.bin")
 
 

@@ -57,7 +57,7 @@ FIGURES = {
 
 
 @pytest.fixture
-def shown(monkeypatch):
+def displayed(monkeypatch):
     """Collects what `display` is given instead of displaying it."""
     outputs = []
 
@@ -73,29 +73,29 @@ def picture(output):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_is_one_small_png_with_alt_text(name, shown):
+def test_a_figure_is_one_small_png_with_alt_text(name, displayed):
     FIGURES[name]()
-    ((data, metadata, raw),) = shown
+    ((data, metadata, raw),) = displayed
     assert raw and data["text/plain"] == ALT and metadata["image/png"]["alt"] == ALT
     assert data["image/png"].startswith(b"\x89PNG")
     assert 1_000 < len(data["image/png"]) < 40_000
-    assert picture(shown[0]).std() > 5, "the picture is blank"
+    assert picture(displayed[0]).std() > 5, "the picture is blank"
     assert not plt.get_fignums(), "a figure was left open"
 
 
 @pytest.mark.parametrize("name", ["heatmap", "curves"])
-def test_the_same_arrays_give_the_same_bytes(name, shown):
+def test_the_same_arrays_give_the_same_bytes(name, displayed):
     FIGURES[name]()
     with plt.rc_context({"font.size": 20}):  # a reader's own style
         FIGURES[name]()
-    assert shown[0][0] == shown[1][0]
+    assert displayed[0][0] == displayed[1][0]
 
 
 KINDS = ["tensor", "gradient", "bfloat16", "numpy", "read-only", "reversed", "list"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tensors_numpy_and_lists_draw_the_same(kind, shown):
+def test_tensors_numpy_and_lists_draw_the_same(kind, displayed):
     values = (WEIGHTS[0] * 8).round() / 8
     same = {
         "tensor": values,
@@ -110,63 +110,63 @@ def test_tensors_numpy_and_lists_draw_the_same(kind, shown):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plots.heatmap(same, alt=ALT)
-    assert shown[0][0] == shown[1][0]
+    assert displayed[0][0] == displayed[1][0]
 
 
-def test_the_default_device_does_not_matter(shown):
+def test_the_default_device_does_not_matter(displayed):
     for device in ("cpu", "meta"):
         with torch.device(device):
             plots.curves({"a": [1, 2, 3]}, AXES, alt=ALT)
             plots.attention_map([[1.0, 0.0]], "a", "bc", mask=[[True, False]], alt=ALT)
-    assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
+    assert displayed[0][0] == displayed[2][0] and displayed[1][0] == displayed[3][0]
 
 
-def test_a_gap_and_infinity_are_drawn_where_they_mean_something(shown):
+def test_a_gap_and_infinity_are_drawn_where_they_mean_something(displayed):
     plots.curves({"a": [1.0, float("nan"), 2.0]}, AXES, alt=ALT)
     plots.curves({"a": [1.0, 1.5, 2.0]}, AXES, alt=ALT)
-    assert shown[0][0] != shown[1][0]
+    assert displayed[0][0] != displayed[1][0]
     plots.histograms({"a": [-np.inf, 0, 1]}, "x", (-1, 1), alt=ALT)
     plots.histograms({"a": [-7, 0, 1]}, "x", (-1, 1), alt=ALT)
-    assert shown[2][0] == shown[3][0], "counted at the edge"
+    assert displayed[2][0] == displayed[3][0], "counted at the edge"
 
 
-def test_rows_are_beside_the_first_matrix_even_if_it_is_not_the_tallest(shown):
+def test_rows_are_beside_the_first_matrix_even_if_it_is_not_the_tallest(displayed):
     parts = [("a", np.ones((1, 1)), "query"), ("b", np.ones((5, 1)), "key")]
     plots.equation(parts, rows=["word"], alt=ALT)
-    left = picture(shown[0])
+    left = picture(displayed[0])
     left = left[:, : left.shape[1] // 4].min((1, 2)) < 200
     assert 0.4 < np.flatnonzero(left).mean() / len(left) < 0.7
 
 
-def test_columns_are_named_below_their_matrix(shown):
+def test_columns_are_named_below_their_matrix(displayed):
     parts = [("Q", np.ones((2, 2)), "query"), ("K", np.ones((2, 1)), "key")]
     plots.equation(parts, alt=ALT)
     plots.equation(parts, columns={"K": ["offers"]}, alt=ALT)
-    assert words_of(shown[1]) == ["Q", *"11", *"11", "K", *"11", "offers"]
-    plain, named = picture(shown[0]), picture(shown[1])
+    assert words_of(displayed[1]) == ["Q", *"11", *"11", "K", *"11", "offers"]
+    plain, named = picture(displayed[0]), picture(displayed[1])
     below = named[len(plain) :].min(axis=(0, 2)) < 200
     assert np.flatnonzero(below).min() > named.shape[1] / 2, "K is on the right"
 
 
-def test_a_figure_is_twice_as_fine_as_it_is_large(shown):
+def test_a_figure_is_twice_as_fine_as_it_is_large(displayed):
     plots.curves({"loss": [3, 1]}, AXES, alt=ALT)
-    size = shown[0][1]["image/png"]
-    assert picture(shown[0]).shape[:2] == (2 * size["height"], 2 * size["width"])
+    size = displayed[0][1]["image/png"]
+    assert picture(displayed[0]).shape[:2] == (2 * size["height"], 2 * size["width"])
 
 
-def test_no_label_is_cut_at_the_edge(shown):
+def test_no_label_is_cut_at_the_edge(displayed):
     """Room was made for ticks like 0.05, and 0.025 was drawn."""
     words = ["was", "because", "tired", "sat", "the", "it", "cat"]
     changes = [0.076, 0.04, 0.076, 0.167, 0.093, 0.153, 0.087]
     series = {"words alone": [0] * 7, "words + numbers": changes}
     plots.bars(words, series, ("word", "change"), alt=ALT)
-    assert (picture(shown[0])[:, :4] > 250).all()
+    assert (picture(displayed[0])[:, :4] > 250).all()
 
 
-def test_colors_start_at_zero_or_are_centered_on_it(shown):
+def test_colors_start_at_zero_or_are_centered_on_it(displayed):
     def middle(values, signed):
         plots.heatmap(values, signed=signed, alt=ALT)
-        image = picture(shown[-1])
+        image = picture(displayed[-1])
         return image[image.shape[0] // 3, image.shape[1] // 3]
 
     big = np.ones((12, 12))  # too many cells for numbers
@@ -181,20 +181,20 @@ def test_colors_start_at_zero_or_are_centered_on_it(shown):
     assert blue > red
 
 
-def test_a_long_legend_stands_below_the_curves(shown):
+def test_a_long_legend_stands_below_the_curves(displayed):
     def lowest_ink(count):
         plots.curves({f"head {i}": [1, 2, 3] for i in range(count)}, AXES, alt=ALT)
-        image = picture(shown[-1])
+        image = picture(displayed[-1])
         bottom = image[-len(image) // 12 :].min(axis=(0, 2)) < 128
         return np.flatnonzero(bottom).min() / image.shape[1]
 
     assert lowest_ink(5) < 0.35 < lowest_ink(3), "the name of the axis is in the middle"
 
 
-def test_two_matrices_have_more_room_than_each_of_three(shown):
+def test_two_matrices_are_wider_than_three(displayed):
     for count in (2, 3):
         plots.heatmap({f"m{i}": np.ones((40, 40)) for i in range(count)}, alt=ALT)
-    two, three = (picture(output).shape[1] for output in shown)
+    two, three = (picture(output).shape[1] for output in displayed)
     assert two > three
 
 
@@ -202,41 +202,41 @@ def words_of(output):
     return output[1]["image/png"]["words"].split(" | ")
 
 
-def test_the_words_and_numbers_drawn_are_stored(shown):
+def test_the_words_and_numbers_drawn_are_stored(displayed):
     plots.heatmap([[1.0, 0.25]], ("row", "column"), ["a"], ["b", "c"])
     cells, labels = ["1", "0.25"], ["column", "b", "c", "row", "a"]
-    assert words_of(shown[0]) == [*cells, *labels, "0.0", "0.5", "1.0"]
+    assert words_of(displayed[0]) == [*cells, *labels, "0.0", "0.5", "1.0"]
 
 
-def test_words_that_are_not_drawn_are_not_stored(shown):
+def test_words_that_are_not_drawn_are_not_stored(displayed):
     """Ticks beyond the ends of an axis, the axes of an equation, hidden texts."""
     plots.curves({"loss": [3, 1]}, ("step", "nats"), "falls")
-    assert "−1" not in words_of(shown[0]) and "0" in words_of(shown[0])
+    assert "−1" not in words_of(displayed[0]) and "0" in words_of(displayed[0])
     plots.equation([("Q", [[7]], "query")])
-    assert words_of(shown[1]) == ["Q", "7"]
+    assert words_of(displayed[1]) == ["Q", "7"]
     figure = Figure()
     figure.text(0.5, 0.5, "seen")
     figure.text(0.5, 0.4, "unseen").set_visible(False)
     plots.show(figure)
-    assert words_of(shown[2]) == ["seen"]
+    assert words_of(displayed[2]) == ["seen"]
 
 
-def test_whole_numbers_have_whole_ticks(shown):
+def test_whole_numbers_have_whole_ticks(displayed):
     """Twenty steps were ticked 0.0, 2.5, 5.0 …"""
     plots.curves({"loss": range(20)}, ("step", "nats"))
-    assert {"0", "3", "18"} <= set(words_of(shown[0]))
+    assert {"0", "3", "18"} <= set(words_of(displayed[0]))
     plots.curves({"loss": ([0.5, 1.5], [1, 2])}, ("share", "nats"))
-    assert "0.6" in words_of(shown[1])
+    assert "0.6" in words_of(displayed[1])
 
 
-def test_a_logarithmic_axis_is_labeled_in_numbers_that_can_be_read(shown):
+def test_a_logarithmic_axis_is_labeled_in_numbers_that_can_be_read(displayed):
     """Between 0.04 and 0.5 only one tick had a label, 10 to the power of -1."""
     steps = [3_000, 130_000]
     plots.curves({"loss": (steps, [0.04, 0.5])}, ("steps", "nats"), log="xy")
-    words = set(words_of(shown[0]))
+    words = set(words_of(displayed[0]))
     assert {"0.05", "0.1", "0.2", "5,000", "100,000"} <= words
     plots.curves({"loss": (steps, [1e-7, 0.5])}, ("steps", "nats"), log="y")
-    assert "0.5" not in words_of(shown[1])
+    assert "0.5" not in words_of(displayed[1])
 
 
 @pytest.mark.parametrize("letters", [3, 40])
@@ -249,9 +249,9 @@ def test_a_legend_below_lies_within_its_figure(letters, monkeypatch):
     assert legend.get_window_extent().width <= drawn[0].bbox.width
 
 
-def test_a_figure_without_alt_text_is_described_by_its_words(shown):
+def test_a_figure_without_alt_text_is_described_by_its_words(displayed):
     plots.equation([("Q", [[7]], "query")])
-    assert shown[0][0]["text/plain"] == "A figure with these words: Q | 7"
+    assert displayed[0][0]["text/plain"] == "A figure with these words: Q | 7"
 
 
 def test_each_of_several_matrices_has_its_own_columns(monkeypatch):
@@ -266,43 +266,47 @@ def test_each_of_several_matrices_has_its_own_columns(monkeypatch):
     assert [len(labels) for labels in ticks] == [9, 5]
 
 
-def test_a_weight_behind_the_mask_is_drawn_as_a_mistake(shown):
+def test_a_weight_behind_the_mask_is_drawn_as_a_mistake(displayed):
     """The picture of a model that cheats was that of an honest one."""
     mask = torch.ones(2, 2).tril().bool()
     for row in ([1.0, 0.0], [0.5, 0.5]):
         weights = torch.tensor([row, [0.3, 0.7]])
         plots.attention_map(weights, "ab", "ab", mask=mask, alt=ALT)
     red = np.array([int(plots.ROLES["mistake"][i : i + 2], 16) for i in (1, 3, 5)])
-    honest, leaky = ((np.abs(picture(one) - red).max(-1) <= 2).mean() for one in shown)
+    honest, leaky = (
+        (np.abs(picture(one) - red).max(-1) <= 2).mean() for one in displayed
+    )
     assert honest == 0 and leaky > 0.05
-    assert "0.5 | 0.5" in shown[1][1]["image/png"]["words"]
+    assert "0.5 | 0.5" in displayed[1][1]["image/png"]["words"]
 
 
 @pytest.mark.parametrize("word", [r"$\bad$", "a_b$", "_hidden"])
-def test_words_are_drawn_as_they_are(word, shown):
+def test_words_are_drawn_as_they_are(word, displayed):
     plots.bars([word], {word: [1.0], "b": [2.0]}, (word, word), title=word, alt=ALT)
     plots.curves({word: [1, 2], "b": [2, 1]}, AXES, lines={word: 1.5}, alt=ALT)
     plots.points({word: ([1], [2]), "b": ([2], [1])}, AXES, alt=ALT)
     plots.arrows({word: (1, 1)}, title=word, alt=ALT)
     plots.heatmap({word: [[1.0]]}, (word, word), [word], [word], alt=ALT)
-    for output in shown:
+    for output in displayed:
         words = output[1]["image/png"]["words"].replace("\\", "")
         assert word.replace("\\", "") in words, words
 
 
-def test_a_label_that_names_a_role_gets_its_color(shown):
+def test_a_label_that_names_a_role_gets_its_color(displayed):
     plots.bars(["a"], {"query": [1.0]}, AXES, alt=ALT)
     plots.bars(["a"], {"query": [1.0]}, AXES, roles={"query": "mistake"}, alt=ALT)
-    for output, role in zip(shown, ("query", "mistake"), strict=True):
-        wanted = np.array([int(plots.ROLES[role][i : i + 2], 16) for i in (1, 3, 5)])
-        assert (np.abs(picture(output) - wanted).max(-1) <= 2).mean() > 0.1
+    for output, role in zip(displayed, ("query", "mistake"), strict=True):
+        expected = np.array([int(plots.ROLES[role][i : i + 2], 16) for i in (1, 3, 5)])
+        assert (np.abs(picture(output) - expected).max(-1) <= 2).mean() > 0.1
 
 
 def test_roles_are_distinct_colors():
     assert len(set(plots.ROLES.values())) == len(plots.ROLES)
 
 
-def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(shown, monkeypatch):
+def test_a_letter_that_the_font_lacks_is_no_warning_and_others_stay(
+    displayed, monkeypatch
+):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plots.bars(["\u65e5", "\U0001f469"], {"a": [1, 2]}, AXES, alt=ALT)

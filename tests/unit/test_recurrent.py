@@ -72,8 +72,8 @@ def by_hand(model, source, target, step):
         if model.attention is not None:
             attend = model.attention.attend
             scores = torch.stack([one_score(attend, h, k) for k in memory])
-            shares = scores.exp() / scores.exp().sum()
-            context = sum(share * k for share, k in zip(shares, memory, strict=True))
+            weights = scores.exp() / scores.exp().sum()
+            context = sum(w * k for w, k in zip(weights, memory, strict=True))
             seen = (model.attention.combine.weight @ torch.cat([context, h])).tanh()
         rows.append(model.head.weight @ seen + model.head.bias)
     return torch.stack(rows)
@@ -141,12 +141,12 @@ def test_it_writes_from_left_to_right_and_listens(score):
 def test_greedy_is_the_argmax_of_teacher_forcing(score):
     ours, (source, _) = model(score), pair()
     bos = torch.ones(BATCH, 1, dtype=torch.int64)
-    told = greedy(TranslationStep(ours, source), bos, TARGET)
-    assert torch.equal(ours(source, told[:, :-1]).argmax(-1), told[:, 1:])
+    written = greedy(TranslationStep(ours, source), bos, TARGET)
+    assert torch.equal(ours(source, written[:, :-1]).argmax(-1), written[:, 1:])
     beam = beam_search(
         TranslationStep(ours, source), bos, TARGET, beams=1, stop_id=2, pad_id=0
     )
-    assert torch.equal(beam[:, :2], told[:, :2])
+    assert torch.equal(beam[:, :2], written[:, :2])
 
 
 def test_attention_alone_takes_any_length_and_no_mask():
