@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from course_utils.config import TrainConfig
-from course_utils.shapes import check_callable, check_integer, check_type, describe
+from course_utils.shapes import check_integer, check_type, describe
 from course_utils.training.cpu_speed import faster_on_cpu
 from course_utils.training.evaluation import evaluating
 from course_utils.training.losses import (
@@ -103,7 +103,7 @@ def train(
     Raises TypeError or ValueError for arguments that do not fit together or an unusable
     batch, and FloatingPointError at the first loss or gradient that is not finite.
     """
-    _check_request(model, batches, config, loss, evaluate, evaluate_every, checkpoints)
+    _check_request(config, evaluate, evaluate_every, checkpoints)
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)
     if folder:
@@ -275,19 +275,11 @@ def _check_finite(step: int, **values: float) -> None:
             )
 
 
-def _check_request(
-    model, batches, config, loss, evaluate, evaluate_every, checkpoints
-) -> None:
-    check_type(nn.Module, model=model)
+def _check_request(config, evaluate, evaluate_every, checkpoints) -> None:
     check_type(TrainConfig, config=config)
-    check_callable(batches=batches, loss=loss)
-    if evaluate is not None:
-        check_callable(evaluate=evaluate)
     check_integer(0, evaluate_every=evaluate_every)
     if evaluate_every and evaluate is None:
         raise ValueError(f"evaluate_every={evaluate_every} needs evaluate, got None")
-    if checkpoints is not None:
-        check_type(str | Path, checkpoints=checkpoints)
     every = config.checkpoint_every
     if (checkpoints is None) != (every == 0):
         raise ValueError(

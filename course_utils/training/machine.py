@@ -9,8 +9,6 @@ import sys
 import torch
 from torch import nn
 
-from course_utils.shapes import check_type
-
 
 def find_device() -> torch.device:
     """CUDA where there is one, else Apple's MPS, else the CPU.
@@ -33,7 +31,6 @@ def find_device() -> torch.device:
 
 def find_precision(device: torch.device) -> str:
     """Return "bfloat16" where the device is fast at it, else "float32"."""
-    check_type(torch.device, device=device)
     fast = False
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)

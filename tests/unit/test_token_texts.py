@@ -204,7 +204,7 @@ def test_ids_without_pieces_are_refused():
     with pytest.raises(ValueError, match=r"source must be one text, .*; got 0"):
         token_texts(encoding, "source")
     for ids in ([1, 2], torch.tensor([1, 2])):
-        with pytest.raises(TypeError, match=r"tokens\[0\] must be a str, got"):
+        with pytest.raises(TypeError, match=r"tokens\[0\] must be of type str, got"):
             token_texts(ids)
     with pytest.raises(TypeError, match="list of strings or a tokenizer's encoding"):
         token_texts({"input_ids": [1, 2]})
