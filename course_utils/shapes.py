@@ -152,8 +152,8 @@ def check_tensor(name: str, value: object, axes: tuple[str, ...], **sizes: int) 
         for axis, size in sizes.items():
             fits = fits and shape[axes.index(axis) - count] == size
     if not fits:
-        wanted = [f"{axis}={sizes[axis]}" if axis in sizes else axis for axis in axes]
-        text = f"({', '.join(wanted)}{',' if len(wanted) == 1 else ''})"
+        names = [f"{axis}={sizes[axis]}" if axis in sizes else axis for axis in axes]
+        text = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
         raise ValueError(f"{name} must have shape {text}, got {tuple(shape)}")
 
 

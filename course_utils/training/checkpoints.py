@@ -75,9 +75,9 @@ def load_checkpoint(
         for leftover in folder.glob("step-*.tmp"):
             shutil.rmtree(leftover)
     processes.wait()
-    if not (found := list_checkpoints(folder)):
+    if not (complete := list_checkpoints(folder)):
         return None
-    newest = found[-1]
+    newest = complete[-1]
     try:
         notes = json.loads((newest / NOTES).read_text("utf-8"))
         stored = dcp.FileSystemReader(newest).read_metadata().state_dict_metadata

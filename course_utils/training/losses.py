@@ -89,8 +89,8 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
 
     Mean cross-entropy in nats per row.
     """
-    whole_texts = isinstance(batch, tuple | list) and len(batch) == 2
-    names = "(ids, labels)" if whole_texts else "(ids, positions, labels)"
+    of_texts = isinstance(batch, tuple | list) and len(batch) == 2
+    names = "(ids, labels)" if of_texts else "(ids, positions, labels)"
     *inputs, labels = _unpacked(batch, names)
     return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)
 

@@ -161,11 +161,11 @@ class Muon(Optimizer):
 
 def _by_shape(weights: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
     """The weights that have a gradient, those of one shape together."""
-    found: dict[torch.Size, list[nn.Parameter]] = {}
+    groups: dict[torch.Size, list[nn.Parameter]] = {}
     for weight in weights:
         if weight.grad is not None:
-            found.setdefault(weight.shape, []).append(weight)
-    return list(found.values())
+            groups.setdefault(weight.shape, []).append(weight)
+    return list(groups.values())
 
 
 def orthogonalize(

@@ -42,7 +42,13 @@ from tests.support.every_view import (
     translation,
 )
 from tests.support.hostile import HOSTILE
-from tests.support.view_data import changes, kept, numbers, payload, strong_changes
+from tests.support.view_data import (
+    changes,
+    numbers,
+    payload,
+    stored_outputs,
+    strong_changes,
+)
 from tests.support.view_data import strong_weights as strong
 from tools.working_copies import QUIET_LAB
 
@@ -59,14 +65,14 @@ def chromium():
 
 @pytest.fixture
 def displayed():
-    with kept() as outputs:
+    with stored_outputs() as outputs:
         yield outputs
 
 
 @pytest.fixture(scope="module")
 def every():
     """One view of each kind, as stored."""
-    with kept() as outputs:
+    with stored_outputs() as outputs:
         show_every_kind()
     return outputs
 

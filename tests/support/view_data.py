@@ -16,7 +16,7 @@ FAINT = 0.04 * 240  # the explorer draws weaker links only of a chosen token
 
 
 @contextmanager
-def kept():
+def stored_outputs():
     """What a notebook would store: a list of (data, metadata), filled meanwhile."""
     outputs = []
 

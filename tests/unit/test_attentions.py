@@ -8,7 +8,7 @@ from course_utils.attention import MultiHeadAttention
 from course_utils.looking.attentions import layer_weights
 from course_utils.looking.recording import record
 from course_utils.looking.views import show_attention, show_map
-from tests.support.view_data import decoded, kept, payload
+from tests.support.view_data import decoded, payload, stored_outputs
 
 transformers = pytest.importorskip("transformers")
 
@@ -89,8 +89,8 @@ def outputs(name, attention="eager", **options):
 
 
 @pytest.fixture
-def shown():
-    with kept() as stored:
+def displayed():
+    with stored_outputs() as stored:
         yield stored
 
 
@@ -102,23 +102,23 @@ def held(stored):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALONE)
-def test_a_model_that_reads_one_text_is_shown(name, shown):
+def test_a_model_that_reads_one_text_is_shown(name, displayed):
     out = outputs(name)
     assert len(out.attentions) == 3, "transformers gives no weights any more"
     show_attention(out, WORDS, title="Random.", layer=2, head=3)
-    parts, data = held(shown)
+    parts, data = held(displayed)
     true = torch.cat(out.attentions)
     assert list(parts) == ["self"] and data["parts"][0]["layers"] == ["0", "1", "2"]
     assert (parts["self"] - true).abs().max() <= 1 / 479
     assert ((parts["self"] > 0) <= (true > 0)).all()
-    assert "layer 2, head 3" in shown[1][0]["text/plain"]
+    assert "layer 2, head 3" in displayed[1][0]["text/plain"]
 
 
 @pytest.mark.parametrize("name", PAIRED)
-def test_a_model_that_reads_two_texts_is_shown(name, shown):
+def test_a_model_that_reads_two_texts_is_shown(name, displayed):
     out = outputs(name)
     show_attention(out, TARGETS, WORDS, title="Random.")
-    parts, data = held(shown)
+    parts, data = held(displayed)
     assert list(parts) == list(FIELDS)
     for place, (part, field) in enumerate(FIELDS.items()):
         true = torch.cat(getattr(out, field))
@@ -131,7 +131,7 @@ def test_a_model_that_reads_two_texts_is_shown(name, shown):
         show_attention(out, TARGETS, title="Random.")
 
 
-def test_a_window_is_seen_in_the_layers_that_have_one(shown):
+def test_a_window_is_seen_in_the_layers_that_have_one(displayed):
     window = torch.ones(SOURCE, SOURCE).tril().triu(-2).bool()
     causal = torch.ones(SOURCE, SOURCE).tril().bool()
     masks = {
@@ -141,7 +141,7 @@ def test_a_window_is_seen_in_the_layers_that_have_one(shown):
     }
     for name, expected in masks.items():
         show_attention(outputs(name), WORDS, title="Random.")
-        codes, _ = decoded(payload(shown[-2][0]["text/html"])["parts"][0])
+        codes, _ = decoded(payload(displayed[-2][0]["text/html"])["parts"][0])
         for layer, mask in zip(codes, expected, strict=True):
             assert (layer > 0).equal(mask.expand(HEADS, -1, -1)), name
 
@@ -171,49 +171,49 @@ FORMS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_view(form, shown):
+def test_every_form_gives_the_same_view(form, displayed):
     show_attention(FORMS["dict"], TARGETS, title="Random.")
     show_attention(FORMS[form], TARGETS, title="Random.")
     show_map(FORMS[form], TARGETS, title="Random.")
-    assert shown[2] == shown[0] and shown[4] == shown[3] == shown[1]
-    assert len(shown) == 5, "a map alone is one picture"
+    assert displayed[2] == displayed[0] and displayed[4] == displayed[3] == displayed[1]
+    assert len(displayed) == 5, "a map alone is one picture"
 
 
-def test_a_picture_alone_shows_a_model_that_is_too_large_for_a_page(shown):
+def test_a_picture_alone_shows_a_model_that_is_too_large_for_a_page(displayed):
     large = [torch.full((32, 64, 64), 1 / 64)] * 32
     tokens = [f"w{place}" for place in range(64)]
     with pytest.raises(ValueError, match="up to 2,400,000 weights, got 4,194,304"):
         show_attention(large, tokens, title="Large.")
     show_map(large, tokens, title="Large.", layer=31, head=31)
-    assert [list(data) for data, _ in shown] == [["image/png", "text/plain"]]
-    assert "layer 31, head 31" in shown[0][0]["text/plain"]
+    assert [list(data) for data, _ in displayed] == [["image/png", "text/plain"]]
+    assert "layer 31, head 31" in displayed[0][0]["text/plain"]
 
 
 @pytest.mark.parametrize("one", [THREE[0], THREE[0][0], THREE[0, 0].numpy()])
-def test_the_weights_of_one_layer_are_enough(one, shown):
+def test_the_weights_of_one_layer_are_enough(one, displayed):
     show_attention(one, TARGETS, title="Random.", head=1)
-    parts, _ = held(shown)
+    parts, _ = held(displayed)
     assert (parts["self"] - THREE[0]).abs().max() <= 1 / 479
     show_attention(softmaxed(2, TARGET, SOURCE), TARGETS, WORDS, title="Random.")
-    assert list(held(shown[2:])[0]) == ["cross"]
+    assert list(held(displayed[2:])[0]) == ["cross"]
 
 
-def test_an_object_with_attentions_is_taken_as_an_output(shown):
+def test_an_object_with_attentions_is_taken_as_an_output(displayed):
     class Output:
         attentions = tuple(THREE)
         cross_attentions = None
 
     show_attention(FORMS["tuple"], TARGETS, title="Random.")
     show_attention(Output(), TARGETS, title="Random.")
-    assert shown[0] == shown[2]
+    assert displayed[0] == displayed[2]
 
 
-def test_a_layer_without_attention_leaves_the_others_their_numbers(shown):
+def test_a_layer_without_attention_leaves_the_others_their_numbers(displayed):
     hybrid = (None, THREE[0], None, THREE[1])
     show_attention(hybrid, TARGETS, title="Every second layer.", layer=1)
-    _, data = held(shown)
+    _, data = held(displayed)
     assert data["parts"][0]["layers"] == ["1", "3"]
-    assert "layer 3, head 0" in shown[0][0]["text/plain"]
+    assert "layer 3, head 0" in displayed[0][0]["text/plain"]
 
 
 @pytest.mark.parametrize("name", ["GPT2LMHeadModel", "MarianMTModel"])
@@ -257,13 +257,13 @@ MODULES = {
 
 
 @pytest.mark.parametrize("names", MODULES)
-def test_the_names_of_modules_tell_what_a_layer_looks_at(names, shown):
+def test_the_names_of_modules_tell_what_a_layer_looks_at(names, displayed):
     weights = {}
     for place, layer in enumerate(THREE):
         for name in MODULES[names]:
             weights[name.format(place)] = layer.roll(MODULES[names].index(name), -1)
     show_attention(weights, TARGETS, WORDS[:TARGET], title="Named.")
-    parts, data = held(shown)
+    parts, data = held(displayed)
     assert list(parts) == ["encoder", "decoder", "cross"]
     for turns, part in enumerate(parts.values()):
         assert (part - THREE[:, 0].roll(turns, -1)).abs().max() <= 1 / 479
@@ -313,14 +313,14 @@ def test_weights_above_1_are_refused():
         show_attention(THREE[0] / THREE[0].max() / 0.9, TARGETS, title="t")
 
 
-def test_a_batch_is_refused_and_its_rows_are_shown(shown):
+def test_a_batch_is_refused_and_its_rows_are_shown(displayed):
     rows = torch.cat([IDS, IDS.flip(1)])
     with torch.no_grad():
         attentions = model("BertModel")(rows, output_attentions=True).attentions
     with pytest.raises(ValueError, match=r"one text.* got \(2, 4, 7, 7\); of a batch"):
         show_attention(attentions, WORDS, title="t")
     show_attention([layer[1] for layer in attentions], WORDS, title="t")
-    parts, _ = held(shown)
+    parts, _ = held(displayed)
     true = torch.stack([layer[1] for layer in attentions])
     assert (parts["self"] - true).abs().max() <= 1 / 479
 

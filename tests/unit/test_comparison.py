@@ -11,7 +11,7 @@ from course_utils.looking import plots
 from course_utils.looking.maps import MOST_WEIGHTS
 from course_utils.looking.views import show_comparison
 from tests.support.hostile import HOSTILE
-from tests.support.view_data import changes, decoded, kept, numbers, payload
+from tests.support.view_data import changes, decoded, numbers, payload, stored_outputs
 
 LAYERS, HEADS, TARGET, SOURCE = 3, 2, 5, 7
 WORDS = [f"w{place}" for place in range(TARGET)]
@@ -37,15 +37,15 @@ def stacked(weights):
 
 
 @pytest.fixture
-def shown():
-    with kept() as stored:
+def displayed():
+    with stored_outputs() as stored:
         yield stored
 
 
-def test_both_recordings_and_their_difference_are_shown(shown):
+def test_both_recordings_and_their_difference_are_shown(displayed):
     before, after = recording(0), recording(1)
     show_comparison(before, after, WORDS, title="It learned.", layer=2, head=1)
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     (part,) = data["parts"]
     assert part["shape"] == [LAYERS, HEADS, TARGET, TARGET]
     codes = numbers(part["map"]).reshape(2, *part["shape"])
@@ -60,11 +60,11 @@ def test_both_recordings_and_their_difference_are_shown(shown):
     assert data["tokens"] == [WORDS, []] and part["tokens"] == [0, 0]
 
 
-def test_the_sentence_names_the_largest_change(shown):
+def test_the_sentence_names_the_largest_change(displayed):
     before = torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]])
     after = torch.tensor([[[[1.0, 0.0], [0.125, 0.875]]]])
     show_comparison(before, after, ["it", " sat"], title="It looks at itself.")
-    (view, _), (picture, about) = shown
+    (view, _), (picture, about) = displayed
     sentence = (
         "It looks at itself. The largest change is from “sat” to “it”: before 0.75, "
         "after 0.12 (self attention, layer 0, head 0)."
@@ -75,11 +75,11 @@ def test_the_sentence_names_the_largest_change(shown):
     assert about["image/png"]["alt"] == picture["text/plain"] == sentence
 
 
-def test_without_a_change_it_says_so_and_the_picture_is_white(shown, monkeypatch):
+def test_without_a_change_it_says_so_and_the_picture_is_white(displayed, monkeypatch):
     """The colors of a picture of zeros began at 0, so that 0 was deep blue."""
     weights = recording(0, count=12)
     show_comparison(weights, weights, [f"w{i}" for i in range(12)], title="The same.")
-    assert "The same. Nothing changed (self attention" in shown[0][0]["text/plain"]
+    assert "The same. Nothing changed (self attention" in displayed[0][0]["text/plain"]
     drawn = []
     monkeypatch.setattr(plots, "show", lambda figure, alt: drawn.append(figure))
     for values in (torch.zeros(3, 3), torch.tensor([[0.0, -0.25], [0.1, 0.0]])):
@@ -88,7 +88,7 @@ def test_without_a_change_it_says_so_and_the_picture_is_white(shown, monkeypatch
     assert limits == [(-1, 1), (-0.25, 0.25)]
 
 
-def test_the_picture_is_the_difference_centered_on_0(shown, monkeypatch):
+def test_the_picture_is_the_difference_centered_on_0(displayed, monkeypatch):
     given = []
     heatmap = plots.heatmap
 
@@ -106,7 +106,7 @@ def test_the_picture_is_the_difference_centered_on_0(shown, monkeypatch):
     assert np.abs(matrix - true.numpy()).max() <= 2 / 479
 
 
-def test_an_encoder_decoder_is_compared_part_by_part(shown):
+def test_an_encoder_decoder_is_compared_part_by_part(displayed):
     def output(seed):
         generator = torch.Generator().manual_seed(seed)
         shapes = {
@@ -121,7 +121,7 @@ def test_an_encoder_decoder_is_compared_part_by_part(shown):
         return SimpleNamespace(**weights)
 
     show_comparison(output(0), output(1), WORDS, ENGLISH, title="T.", part="encoder")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     assert [part["name"] for part in data["parts"]] == ["encoder", "decoder", "cross"]
     assert [part["tokens"] for part in data["parts"]] == [[1, 1], [0, 0], [0, 1]]
     assert data["tokens"] == [WORDS, ENGLISH] and data["at"][0] == 0
@@ -134,56 +134,56 @@ def test_layers_of_other_names_or_shapes_are_refused():
             show_comparison(recording(0), after, WORDS, title="Another model.")
 
 
-def test_the_same_data_give_the_same_page(shown):
+def test_the_same_data_give_the_same_page(displayed):
     for title, seed in (("One.", 1), ("One.", 1), ("Two.", 1), ("One.", 2)):
         show_comparison(recording(0), recording(seed), WORDS, title=title)
-    first, again, *others = (data["text/html"] for data, _ in shown[::2])
+    first, again, *others = (data["text/html"] for data, _ in displayed[::2])
     assert first == again and first not in others
     assert inflated(first) == inflated(again) != inflated(others[-1])
     assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_hostile_tokens_stay_text(shown):
+def test_hostile_tokens_stay_text(displayed):
     count = len(HOSTILE)
     weights = torch.eye(count)[None]
     turned = weights.flip(-1)
     show_comparison(weights, turned, HOSTILE, title=HOSTILE[2])
-    html = shown[0][0]["text/html"]
+    html = displayed[0][0]["text/html"]
     assert html.count("</script") == html.count("<script") == 1
     html.encode("utf-8")
     assert payload(html)["tokens"][0] == HOSTILE
-    assert len(shown[1][0]["text/plain"]) < 400
+    assert len(displayed[1][0]["text/plain"]) < 400
 
 
-def test_a_comparison_is_small(shown, record_budget):
+def test_a_comparison_is_small(displayed, record_budget):
     for layers, heads, count, allowed in ((2, 4, 7, 18), (6, 8, 20, 43)):
         for seed in range(3):
             before = recording(seed, layers, heads, count)
             after = recording(seed + 9, layers, heads, count)
             show_comparison(before, after, [f"w{i}" for i in range(count)], title="T.")
-        sizes = [len(data["text/html"].encode()) for data, _ in shown[::2]]
+        sizes = [len(data["text/html"].encode()) for data, _ in displayed[::2]]
         name = f"comparison of {layers} layers, {heads} heads, {count} tokens, KB"
         record_budget(name, round(max(sizes) / 1000, 1), allowed)
-        shown.clear()
+        displayed.clear()
 
 
 W = recording(0)
 
 
-def test_both_together_must_fit_a_page(shown):
+def test_both_together_must_fit_a_page(displayed):
     half = {f"a.{i}": torch.zeros(1, 8, 128, 128) for i in range(10)}
     total = sum(layer.numel() for layer in half.values())
     assert total <= MOST_WEIGHTS < 2 * total
     words = [f"w{i}" for i in range(128)]
     with pytest.raises(ValueError, match=r"2,400,000 weights, got 2,621,440"):
         show_comparison(half, half, words, title="t")
-    assert shown == []
+    assert displayed == []
 
 
-def test_it_does_not_look_like_an_explorer(shown):
+def test_it_does_not_look_like_an_explorer(displayed):
     """Tests of pages tell the two apart by the names of the recordings."""
     show_comparison(W, W, WORDS, title="t")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     assert "names" in data and "piece" not in data
     with pytest.raises(RuntimeError):
         decoded(data["parts"][0])

@@ -424,8 +424,8 @@ def test_nan_gradients():
     model = encoder()
     assert nan_gradients(model, lambda: model(ids()).sum() * torch.nan)
     weight = model.blocks[0].feedforward.down.weight
-    found = nan_gradients(model, lambda: model(ids()).sum() + (0 * weight).sqrt().sum())
-    assert found == ["blocks.0.feedforward.down.weight"]
+    names = nan_gradients(model, lambda: model(ids()).sum() + (0 * weight).sqrt().sum())
+    assert names == ["blocks.0.feedforward.down.weight"]
 
 
 def test_dead_heads():

@@ -319,10 +319,10 @@ def test_unmodified_auto_tokenizer_works_against_the_mirror(visit):
 
 
 def test_a_limit_fetches_only_a_part(visit):
-    first_whole = visit["log"].index(
+    first_download = visit["log"].index(
         next(line for line in visit["log"] if "tatoeba" in line and "/dev-" in line)
     )
-    before = [line for line in visit["log"][:first_whole] if "tatoeba" in line]
+    before = [line for line in visit["log"][:first_download] if "tatoeba" in line]
     assert any("GET" in line and "/train-" in line for line in before)
 
 

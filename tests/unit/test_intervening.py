@@ -166,15 +166,15 @@ def test_one_head_of_another_text(model):
 def test_the_stream_of_another_text_brings_its_logits(model):
     """Bit for bit, where both run by the same kernel."""
     ids, others = some_ids(), some_ids(1)
-    kept = {}
+    stored = {}
 
     def keep(stream):
-        kept["stream"] = stream
+        stored["stream"] = stream
         return stream
 
     with intervene(model, {"blocks.0": keep}):
         theirs = model(others)
-    with intervene(model, {"blocks.0": activation_patch(kept["stream"])}):
+    with intervene(model, {"blocks.0": activation_patch(stored["stream"])}):
         assert torch.equal(model(ids), theirs)
     seen = recording(model, others)
     with intervene(model, {"blocks.0": activation_patch(seen["blocks.0"])}):
@@ -373,11 +373,11 @@ def test_a_cache_gives_what_the_whole_text_gives(model):
     changes = {CONTEXT: zero_ablation(heads=[0, 2]), SCORES: lambda scores: 2 * scores}
     cache = model.new_cache()
     with torch.no_grad(), intervene(model, changes):
-        whole = model(ids)
+        full = model(ids)
         parts = [model(part, cache=cache) for part in ids.split([3, 1, 3], dim=1)]
         fast = greedy(CachedStep(model), ids, 5)
         slow = greedy(lambda given: model(given)[:, -1], ids, 5)
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+    torch.testing.assert_close(torch.cat(parts, dim=1), full)
     assert torch.equal(fast, slow)
     assert not torch.equal(greedy(CachedStep(model), ids, 5), fast)
 
@@ -599,8 +599,8 @@ def test_the_context_of_a_foreign_layer_is_weights_times_values(foreign):
     value = value.repeat_interleave(heads // value.shape[1], dim=1)
     torch.testing.assert_close(context, weights @ value)
     merged = context.transpose(1, 2).flatten(2)
-    found = model.get_submodule(projection)(merged)
-    torch.testing.assert_close(found, seen[projection])
+    output = model.get_submodule(projection)(merged)
+    torch.testing.assert_close(output, seen[projection])
 
 
 def test_a_zeroed_head_of_a_foreign_layer_equals_its_slice_of_the_weights(foreign):

@@ -53,9 +53,9 @@ def without(folder, beginning):
     """Take weights out of a saved model."""
     path = folder / "model.safetensors"
     tensors = load_file(path)
-    kept = {k: v for k, v in tensors.items() if not k.startswith(beginning)}
-    assert len(kept) < len(tensors)
-    save_file(kept, path, {"format": "pt"})
+    remaining = {k: v for k, v in tensors.items() if not k.startswith(beginning)}
+    assert len(remaining) < len(tensors)
+    save_file(remaining, path, {"format": "pt"})
 
 
 def test_a_pooler_that_nobody_trained_is_left_out(tmp_path):
@@ -68,10 +68,10 @@ def test_a_pooler_that_nobody_trained_is_left_out(tmp_path):
 def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path):
     bert().save_pretrained(tmp_path)
     without(tmp_path, "encoder.layer.1.attention.self")
-    said = (
+    message = (
         r"every weight of a BertModel, .* lacks 'encoder.layer.1.attention.* 5 others"
     )
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load_model(tmp_path)
 
 

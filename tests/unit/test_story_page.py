@@ -84,12 +84,12 @@ def test_the_map_is_the_weights():
     words = [f" w{i}" for i in range(30)]
     weights = triangle(30)
     page = Reader(story_panel("t", words, weights, 25))
-    shares = [float(v) for name, v in page.attributes if name == "fill-opacity"]
+    opacities = [float(v) for name, v in page.attributes if name == "fill-opacity"]
     part = weights[6:26, 6:26]
     expected = (part / part.max()).sqrt()[torch.ones(20, 20).tril().bool()]
-    torch.testing.assert_close(torch.tensor(shares), expected, atol=0.0051, rtol=0)
-    told = " ".join(text for tag, text in page.texts if tag == "p")
-    assert "each of the last 20 words" in told and "square root" in told
+    torch.testing.assert_close(torch.tensor(opacities), expected, atol=0.0051, rtol=0)
+    paragraph = " ".join(text for tag, text in page.texts if tag == "p")
+    assert "each of the last 20 words" in paragraph and "square root" in paragraph
     labels = [text for tag, text in page.texts if tag == "text"]
     assert labels == [f"w{i}" for i in range(6, 26) for _ in range(2)]
 
@@ -98,8 +98,8 @@ def test_the_tint_is_the_chosen_words_row():
     words, weights = ["a", " b", " c", " d"], torch.zeros(4, 4)
     weights[2] = torch.tensor([0.5, 0.25, 0.0, 0.0])
     page = Reader(story_panel("t", words, weights, 2))
-    shares = [v for name, v in page.attributes if name == "style"]
-    assert shares == ["--share: 0.80", "--share: 0.40"]
+    opacities = [v for name, v in page.attributes if name == "style"]
+    assert opacities == ["--share: 0.80", "--share: 0.40"]
     tinted = [text for tag, text in page.texts if tag in ("mark", "b")]
     assert tinted == ["a", "b", "c"]
     alts = [v for name, v in page.attributes if name == "aria-label"]

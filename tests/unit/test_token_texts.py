@@ -16,7 +16,7 @@ from course_utils.looking.token_texts import token_texts
 from course_utils.looking.views import show_attention
 from course_utils.tokenizer import train_bpe
 from tests.support.hostile import HOSTILE
-from tests.support.view_data import kept, payload
+from tests.support.view_data import payload, stored_outputs
 
 TEXTS = [
     "the cat sat on the mat",
@@ -219,7 +219,7 @@ def test_strings_stay_as_they_are():
 def test_a_view_takes_an_encoding():
     encoding = byte_level().encode("the café")
     count = len(encoding.ids)
-    with kept() as shown:
+    with stored_outputs() as displayed:
         show_attention(torch.eye(count)[None], encoding, title="Each sees itself.")
-    tokens = payload(shown[0][0]["text/html"])["tokens"][0]
+    tokens = payload(displayed[0][0]["text/html"])["tokens"][0]
     assert tokens == token_texts(encoding)

@@ -34,7 +34,7 @@ from course_utils.models import (
 )
 from course_utils.recurrent import RecurrentSeq2Seq
 from tests.support.hostile import HOSTILE
-from tests.support.view_data import decoded, kept, numbers, payload
+from tests.support.view_data import decoded, numbers, payload, stored_outputs
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SMALL = StackConfig(
@@ -43,8 +43,8 @@ SMALL = StackConfig(
 
 
 @pytest.fixture
-def shown():
-    with kept() as outputs:
+def displayed():
+    with stored_outputs() as outputs:
         yield outputs
 
 
@@ -86,14 +86,14 @@ def llama():
 
 
 @pytest.mark.parametrize("make", [translator, decoder, llama])
-def test_maps_are_those_of_the_forward_pass(make, shown):
+def test_maps_are_those_of_the_forward_pass(make, displayed):
     model, ids = make()
     with torch.no_grad(), record(model) as seen:
         model(*ids)
     crossed = len(ids) > 1
     source = words(SOURCE, "s") if crossed else None
     show_attention(seen, words(TARGET), source, title="A finding.")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     names = ["encoder", "decoder", "cross"] if crossed else ["self"]
     assert [part["name"] for part in data["parts"]] == names
     stems = {
@@ -148,7 +148,7 @@ WINDOW = WHOLE.tril() & ~WHOLE.tril(-3)
 @pytest.mark.slow
 @pytest.mark.parametrize("mask", [WHOLE, PACKED, WINDOW])
 @pytest.mark.parametrize("make", [encoder, classifier, windowed, grouped])
-def test_maps_are_true_under_any_mask(make, mask, shown):
+def test_maps_are_true_under_any_mask(make, mask, displayed):
     torch.manual_seed(0)
     model, stem = make()
     model = model.double().eval()
@@ -159,7 +159,7 @@ def test_maps_are_true_under_any_mask(make, mask, shown):
     with torch.no_grad(), record(model) as seen:
         model(ids, mask=mask, **causal)
     show_attention(seen, words(TARGET), title="A finding.")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     (part,) = data["parts"]
     assert part["name"] == ("encoder" if make is classifier else "self")
     assert part["tokens"] == [0, 0] or data["tokens"][1] == words(TARGET)
@@ -176,7 +176,7 @@ def test_maps_are_true_under_any_mask(make, mask, shown):
 
 
 @pytest.mark.parametrize("score", ["dot", "general", "additive", "cosine"])
-def test_maps_of_a_recurrent_translator_are_true(score, shown):
+def test_maps_of_a_recurrent_translator_are_true(score, displayed):
     torch.manual_seed(0)
     model = RecurrentSeq2Seq(11, 13, d_model=8, score=score).double().eval()
     source = torch.randint(4, 11, (1, SOURCE))
@@ -185,7 +185,7 @@ def test_maps_of_a_recurrent_translator_are_true(score, shown):
     with torch.no_grad(), record(model) as seen:
         model(source, target)
     show_attention(seen, words(TARGET), words(SOURCE, "s"), title="A finding.")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     (part,) = data["parts"]
     assert part["name"] == "cross" and part["tokens"] == [0, 1]
     assert data["tokens"] == [words(TARGET), words(SOURCE, "s")]
@@ -213,10 +213,10 @@ def kv_heads(layer):
     return getattr(layer, "num_kv_heads", layer.num_heads)
 
 
-def test_every_view_leaves_a_picture_and_a_sentence(shown):
+def test_every_view_leaves_a_picture_and_a_sentence(displayed):
     weights = {"": torch.tensor([[[[1.0, 0.0], [0.2, 0.8]]]])}
     show_attention(weights, ["it", " sat"], title="It looks back.")
-    (view, _), (picture, about) = shown
+    (view, _), (picture, about) = displayed
     sentence = (
         "It looks back. The strongest link goes from “sat” to “sat”, weight 0.80 "
         "(self attention, layer 0, head 0)."  # "it" has no choice: it sees itself alone
@@ -227,27 +227,27 @@ def test_every_view_leaves_a_picture_and_a_sentence(shown):
     assert about["image/png"]["alt"] == picture["text/plain"] == sentence
 
 
-def test_the_strongest_link_is_named_even_where_no_row_can_choose(shown):
+def test_the_strongest_link_is_named_even_where_no_row_can_choose(displayed):
     show_attention({"": torch.eye(2)[None, None]}, ["a", "b"], title="Alone.")
-    assert "from “a” to “a”, weight 1.00" in shown[0][0]["text/plain"]
+    assert "from “a” to “a”, weight 1.00" in displayed[0][0]["text/plain"]
 
 
-def test_the_same_data_give_the_same_page(shown):
+def test_the_same_data_give_the_same_page(displayed):
     torch.manual_seed(0)
     weights = {"": torch.randn(1, HEADS, TARGET, TARGET).softmax(-1)}
     for title in ("One.", "One.", "Two."):
         show_attention(weights, words(TARGET), title=title)
-    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    first, second, third = (data["text/html"] for data, _ in displayed[::2])
     assert first == second != third
     assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_rounding_does_not_turn_on_a_last_bit():
-    shares = [1 / n for n in range(1, 161)] + [n / 480 for n in range(480)]
-    shares = torch.tensor(shares, dtype=torch.float64)
-    codes = page.weight_codes(shares)
+    weights_tried = [1 / n for n in range(1, 161)] + [n / 480 for n in range(480)]
+    weights_tried = torch.tensor(weights_tried, dtype=torch.float64)
+    codes = page.weight_codes(weights_tried)
     for off in (1 - 1e-9, 1 + 1e-9):
-        assert (page.weight_codes(shares * off) == codes).all()
+        assert (page.weight_codes(weights_tried * off) == codes).all()
     assert page.weight_codes(torch.tensor([0.0, 1e-30, 0.5, 1.0])).tolist() == [
         0,
         1,
@@ -265,7 +265,7 @@ def test_compressed_numbers_come_back(count):
     assert numbers(page.compressed(codes.numpy())).equal(codes)
 
 
-def test_another_zlib_makes_no_other_view(shown, monkeypatch):
+def test_another_zlib_makes_no_other_view(displayed, monkeypatch):
     weights = {"": torch.rand(1, HEADS, TARGET, TARGET).softmax(-1)}
     show_attention(weights, words(TARGET), title="One.")
     compress = page.zlib.compress
@@ -273,51 +273,51 @@ def test_another_zlib_makes_no_other_view(shown, monkeypatch):
     show_attention(weights, words(TARGET), title="One.")
     weights[""][0, 0, 0] = weights[""][0, 0, 0].flip(0)
     show_attention(weights, words(TARGET), title="One.")
-    first, second, third = (data["text/html"] for data, _ in shown[::2])
+    first, second, third = (data["text/html"] for data, _ in displayed[::2])
     assert first != second, "the stand-in changes nothing"
     assert page.inflated(first) == page.inflated(second) != page.inflated(third)
 
 
-def test_hostile_tokens_stay_text(shown):
+def test_hostile_tokens_stay_text(displayed):
     count = len(HOSTILE)
     assert count >= 30
     weights = {"": torch.eye(count).expand(1, 1, count, count)}
     show_attention(weights, HOSTILE, title=HOSTILE[2])
-    html = shown[0][0]["text/html"]
+    html = displayed[0][0]["text/html"]
     assert html.count("</script") == html.count("<script") == 1
     assert "<!--" not in html.split("<script>")[1] and "\u2028" not in html
     html.encode("utf-8")
     assert payload(html)["tokens"][0] == HOSTILE
-    assert shown[1][0]["image/png"] and len(shown[1][0]["text/plain"]) < 400
+    assert displayed[1][0]["image/png"] and len(displayed[1][0]["text/plain"]) < 400
 
 
 SHARPNESS = (0.0, 0.3, 1.0, 1.5, 2.0, 3.0, 10.0)
 
 
 @pytest.mark.slow
-def test_a_view_is_small(shown, record_budget):
+def test_a_view_is_small(displayed, record_budget):
     for layers, heads, tokens, allowed in ((2, 4, 7, 15), (6, 8, 20, 33)):
         for sharpness in SHARPNESS:
             torch.manual_seed(0)
             scores = sharpness * torch.randn(layers, 1, heads, tokens, tokens)
             weights = {f"blocks.{i}": one.softmax(-1) for i, one in enumerate(scores)}
             show_attention(weights, words(tokens), title="Random weights.")
-            codes, _ = decoded(payload(shown[-2][0]["text/html"])["parts"][0])
+            codes, _ = decoded(payload(displayed[-2][0]["text/html"])["parts"][0])
             true = torch.cat(list(weights.values()))
             assert (codes == torch.tensor(page.weight_codes(true))).all()
-        sizes = [len(data["text/html"].encode()) for data, _ in shown[::2]]
+        sizes = [len(data["text/html"].encode()) for data, _ in displayed[::2]]
         name = f"view of {layers} layers, {heads} heads, {tokens} tokens, KB"
         record_budget(name, round(max(sizes) / 1000, 1), allowed)
-        shown.clear()
+        displayed.clear()
 
 
-def test_a_lone_attention_layer_and_its_memory(shown):
+def test_a_lone_attention_layer_and_its_memory(displayed):
     torch.manual_seed(0)
     layer = MultiHeadAttention(8, HEADS)
     with torch.no_grad(), record(layer) as seen:
         layer(torch.randn(1, TARGET, 8), torch.randn(1, SOURCE, 8))
     show_attention(seen, words(TARGET), words(SOURCE, "s"), title="Random.")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     assert [part["name"] for part in data["parts"]] == ["cross"]
     assert data["parts"][0]["shape"] == [1, HEADS, TARGET, SOURCE]
 
@@ -338,12 +338,12 @@ NUMBERED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", NUMBERED)
-def test_no_layer_is_lost(names, shown):
+def test_no_layer_is_lost(names, displayed):
     weights = {}
     for place, name in enumerate(names):
         weights[name] = torch.eye(3).roll(place, 0)[None, None]
     show_attention(weights, ["a", "b", "c"], title="Layers.")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     (part,) = data["parts"]
     assert part["layers"] == NUMBERED[names]
     codes, _ = decoded(part)
@@ -352,10 +352,10 @@ def test_no_layer_is_lost(names, shown):
         assert torch.equal(layer > 0, true[0] > 0)
 
 
-def test_the_sentence_names_the_layer_as_the_view_does(shown):
+def test_the_sentence_names_the_layer_as_the_view_does(displayed):
     weights = {f"blocks.{i}": torch.eye(2)[None, None] for i in (4, 7)}
     show_attention(weights, ["a", "b"], title="Two of many.", layer=1)
-    assert "layer 7, head 0" in shown[0][0]["text/plain"]
+    assert "layer 7, head 0" in displayed[0][0]["text/plain"]
 
 
 KINDS = {
@@ -368,25 +368,25 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_weights_of_any_type_can_be_shown(kind, shown):
+def test_weights_of_any_type_can_be_shown(kind, displayed):
     given = KINDS[kind](torch.tensor([[[[1.0, 0.0], [0.3, 0.7]]]]))
     exact = torch.as_tensor(given).detach().double()
     for weights in (exact, given):
         show_attention({"blocks.0": weights}, ["a", "b"], title="The same.")
-    assert shown[0][0] == shown[2][0] and shown[1][0] == shown[3][0]
+    assert displayed[0][0] == displayed[2][0] and displayed[1][0] == displayed[3][0]
 
 
-def test_a_model_in_bfloat16_can_be_shown(shown):
+def test_a_model_in_bfloat16_can_be_shown(displayed):
     model, ids = decoder()
     model.bfloat16()
     with torch.no_grad(), record(model) as seen:
         model(*ids)
     show_attention(seen, words(TARGET), title="Rounded.")
     show_sampling(torch.randn(5).bfloat16(), words(5), title="Rounded.")
-    assert len(shown) == 4
+    assert len(displayed) == 4
 
 
-def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
+def test_bertviz_needs_nothing_else_and_repeats_itself(displayed):
     model, ids = translator()
     with torch.no_grad(), record(model) as seen:
         model(*ids)
@@ -401,7 +401,7 @@ def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
             html_action="return",
         )
         show_bertviz(page, "A finding.")
-    first, second, third = (data["text/html"] for data, _ in shown)
+    first, second, third = (data["text/html"] for data, _ in displayed)
     assert first == second != third
     for html in (first, third):
         assert len(set(re.findall(r"bertviz-[0-9a-f]+", html))) == 1
@@ -414,40 +414,42 @@ def test_bertviz_needs_nothing_else_and_repeats_itself(shown):
         true = [seen.weights()[f"blocks.{i}.cross_attention"][0] for i in range(LAYERS)]
         assert (cross - torch.stack(true)).abs().max() < 1e-4
         assert params["attention"][2]["left_text"] == words(TARGET)
-    assert "trust" in shown[0][0]["text/plain"]
+    assert "trust" in displayed[0][0]["text/plain"]
 
 
 @pytest.mark.slow
-def test_bertviz_takes_hostile_tokens_as_text(shown):
+def test_bertviz_takes_hostile_tokens_as_text(displayed):
     weights = [torch.eye(len(HOSTILE))[None, None]]
     for view in (head_view, model_view):
         show_bertviz(view(weights, HOSTILE, html_action="return"), HOSTILE[2])
-        html = shown[-1][0]["text/html"]
+        html = displayed[-1][0]["text/html"]
         assert html.count("</script") == 1
         html.encode("utf-8")
         params = json.JSONDecoder().raw_decode(html.split("const params = ")[1])[0]
         assert params["attention"][0]["left_text"] == HOSTILE
 
 
-def test_pieces_show_what_was_computed(shown):
+def test_pieces_show_what_was_computed(displayed):
     torch.manual_seed(0)
     scores = torch.randn(40, dtype=torch.float64)
     show_sampling(scores, words(40), title="One token leads.")
-    data = payload(shown[0][0]["text/html"])
+    data = payload(displayed[0][0]["text/html"])
     best = scores.sort(descending=True)
     assert data["tokens"] == [f"w{i}" for i in best.indices[:16]]
-    shown_scores = torch.tensor(data["scores"]) / 100
-    assert (shown_scores - (best.values - best.values[0])).abs().max() <= 0.00501
+    displayed_scores = torch.tensor(data["scores"]) / 100
+    assert (displayed_scores - (best.values - best.values[0])).abs().max() <= 0.00501
     show_scale(title="Wide heads saturate.")
     show_rotation(title="A shift is a turn.")
     show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
-    for (view, _), (picture, about) in zip(shown[::2], shown[1::2], strict=True):
+    for (view, _), (picture, about) in zip(
+        displayed[::2], displayed[1::2], strict=True
+    ):
         assert about["image/png"]["alt"] in view["text/plain"]
         assert picture["image/png"] and "sliders" in view["text/plain"]
-    assert len(payload(shown[2][0]["text/html"])["scores"]) == 11
-    alt = shown[3][0]["text/plain"]
-    told = re.search(r"is (\d.\d\d) without .* (\d.\d\d) with", alt)
-    without, scaled = map(float, told.groups())
+    assert len(payload(displayed[2][0]["text/html"])["scores"]) == 11
+    alt = displayed[3][0]["text/plain"]
+    numbers_in_alt = re.search(r"is (\d.\d\d) without .* (\d.\d\d) with", alt)
+    without, scaled = map(float, numbers_in_alt.groups())
     assert 0.9 < without <= 1 and 0.3 < scaled < 0.5, "means over 200 random queries"
     with pytest.raises(ValueError, match=r"each of 2 tokens, got the shape \(40,\)"):
         show_sampling(scores, ["a", "b"], title="t")
