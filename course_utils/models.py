@@ -129,7 +129,7 @@ class Classifier(nn.Module):
         """
         x = self.encoder(ids, mask)
         if positions is not None:
-            check_tensor("positions", positions, ("batch",), batch=len(x))
+            check_tensor("positions", positions, batch=len(x))
             if positions.dtype != torch.int64:
                 raise TypeError(f"positions must be int64, got {positions.dtype}")
             if values_are_at_hand(positions):

@@ -136,25 +136,19 @@ def describe(value: object) -> str:
 # --- tensors -------------------------------------------------------------------------
 
 
-def check_tensor(name: str, value: object, axes: tuple[str, ...], **sizes: int) -> None:
+def check_tensor(name: str, value: object, **axes: int | None) -> None:
     """Raise unless `value` is a tensor with these axes, not empty.
 
-    axes: their names, "..." first for any number of leading axes. sizes: the length of
-    those that are known: `check_tensor("x", x, ("b", "t", "d_model"), d_model=8)`.
+    axes: their lengths, or None where any will do: `batch=8, length=None`.
     """
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {describe(value)}")
-    shape = value.shape
-    count = len(axes)
-    fits = len(shape) == count if axes[0] != "..." else len(shape) >= count - 1
-    if fits:
-        fits = value.numel() > 0
-        for axis, size in sizes.items():
-            fits = fits and shape[axes.index(axis) - count] == size
-    if not fits:
-        names = [f"{axis}={sizes[axis]}" if axis in sizes else axis for axis in axes]
-        text = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-        raise ValueError(f"{name} must have shape {text}, got {tuple(shape)}")
+    shape = tuple(value.shape)
+    sizes = [size or actual for size, actual in zip(axes.values(), shape, strict=False)]
+    if len(shape) != len(axes) or tuple(sizes) != shape or 0 in shape:
+        labels = [f"{axis}={size}" if size else axis for axis, size in axes.items()]
+        text = f"({', '.join(labels)}{',' if len(labels) == 1 else ''})"
+        raise ValueError(f"{name} must have shape {text}, got {shape}")
 
 
 def values_are_at_hand(tensor: Tensor) -> bool:
@@ -172,7 +166,7 @@ def check_ids(ids: object, vocab_size: int | None, name: str = "ids") -> None:
     vocab_size None: the vocabulary is not known here. The ids themselves are looked at
     on the CPU only (`values_are_at_hand`); on CUDA the embedding stops the program.
     """
-    check_tensor(name, ids, ("batch", "length"))
+    check_tensor(name, ids, batch=None, length=None)
     if ids.dtype != torch.int64:
         raise TypeError(f"{name} must be int64 token ids, got {ids.dtype}")
     if vocab_size is not None and values_are_at_hand(ids):

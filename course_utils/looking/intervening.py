@@ -170,7 +170,7 @@ def mean_ablation(
     batch, length = recorded.shape[0], recorded.shape[-2]
     if real is None:
         real = torch.ones(batch, length, dtype=torch.bool, device=recorded.device)
-    check_tensor("real", real, ("batch", "position"), batch=batch, position=length)
+    check_tensor("real", real, batch=batch, position=length)
     between = [1] * (recorded.ndim - 3)
     counted = real.view(batch, *between, length, 1)
     total = torch.where(counted, recorded, 0).sum(dim=(0, -2), keepdim=True)
