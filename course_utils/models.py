@@ -20,10 +20,8 @@ from course_utils.shapes import (
     check_ids,
     check_index,
     check_mask_of,
-    check_positive,
     check_same,
     check_tensor,
-    check_type,
     values_are_at_hand,
 )
 
@@ -45,8 +43,6 @@ class Embedding(nn.Module):
 
     def __init__(self, vocab_size: int, config: configs.StackConfig):
         super().__init__()
-        check_positive(vocab_size=vocab_size)
-        check_type(configs.StackConfig, config=config)
         self.tokens = nn.Embedding(vocab_size, config.d_model)
         nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
         self.positions = _positions(config)
@@ -111,7 +107,6 @@ class Classifier(nn.Module):
 
     def __init__(self, config: configs.ClassifierConfig):
         super().__init__()
-        check_type(configs.ClassifierConfig, config=config)
         self.config = config
         self.encoder = Encoder(config.vocab_size, config.stack, config.pad_id)
         self.head = nn.Linear(config.stack.d_model, config.num_classes)
@@ -149,7 +144,6 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, config: configs.EncoderDecoderConfig):
         super().__init__()
-        check_type(configs.EncoderDecoderConfig, config=config)
         self.config = config
         stack = config.decoder
         width = config.encoder.d_model
@@ -281,7 +275,6 @@ class DecoderLM(LanguageModel):
 
     def __init__(self, config: configs.DecoderConfig):
         super().__init__()
-        check_type(configs.DecoderConfig, config=config)
         self.config = config
         stack = config.stack
         self.tokens = nn.Embedding(config.vocab_size, stack.d_model)
@@ -328,7 +321,6 @@ class LlamaLM(LanguageModel):
 
     def __init__(self, config: configs.LlamaConfig):
         super().__init__()
-        check_type(configs.LlamaConfig, config=config)
         self.config = config
         self.tokens = nn.Embedding(config.vocab_size, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
