@@ -372,7 +372,8 @@ def _check_request(
     for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
         if id is not None:
             check_integer(0, **{name: id})
-    if pad_id is not None and values_are_at_hand(prompt) and (prompt == pad_id).any():
+    behind = prompt[:, 1:]  # some models begin a text with the token of padding
+    if pad_id is not None and values_are_at_hand(behind) and (behind == pad_id).any():
         raise ValueError(
             f"prompt must not hold padding (pad_id={pad_id}), which the model would "
             "read: prompts of one call have equally many tokens"
