@@ -8,7 +8,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +61,9 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
     try:
         if suffix == ".txt":
             yield from ({"text": text} for text in _texts(path))
-        elif suffix == ".tsv":
-            yield from _table(path, columns)
-        else:
+        elif path.stat().st_size:
             with tempfile.TemporaryDirectory() as cache:
-                yield from _dataset(path, suffix, cache)
+                yield from _dataset(path, suffix, columns, cache)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error.reason}): save it so") from None
     except Exception as error:  # the libraries raise errors of many types
@@ -75,41 +72,46 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
         raise ValueError(f"{path} cannot be read as {suffix}: {reason}") from error
 
 
-def _read(path: Path) -> str:
+def _texts(path: Path) -> list[str]:
     text = path.read_text("utf-8-sig")
     if "\0" in text:  # UTF-16, without the mark that would say so
         raise ValueError("it is not UTF-8: save it so")
-    return text
-
-
-def _texts(path: Path) -> list[str]:
-    text = _read(path)
     end = re.compile(rf"^{re.escape(STORY_END)}[ \t]*$", re.MULTILINE)
     parts = (end if end.search(text) else re.compile(r"\n[ \t]*\n")).split(text)
     return [part.strip() for part in parts if part.strip()]
 
 
-def _table(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    rows = [line.split("\t") for line in _read(path).split("\n") if line]
-    names = [cell.strip() for cell in rows[0]] if rows else []
-    if len(columns) > 1:
-        names = [name.casefold() for name in names]
-        if sum(name in HEADER_NAMES for name in names) < 2:
-            more = [f"column {place}" for place in range(3, len(names) + 1)]
-            names = [*columns, *more]
-            rows.insert(0, names)
-    for number, row in enumerate(rows[1:], start=1):
-        if len(row) > len(names):
-            raise ValueError(f"row {number} has {len(row)} cells, not {len(names)}")
-        yield dict(zip_longest(names, row, fillvalue=""))
-
-
-def _dataset(path: Path, suffix: str, cache: str) -> Any:
+def _dataset(path: Path, suffix: str, columns: tuple[str, ...], cache: str) -> Any:
     import datasets
 
-    kind = suffix.removeprefix(".").replace("jsonl", "json")
     options = {"data_files": glob.escape(str(path)), "cache_dir": cache}
-    return datasets.load_dataset(kind, split="train", streaming=True, **options)
+    options |= {"split": "train", "streaming": True}
+    if suffix != ".tsv":
+        kind = suffix.removeprefix(".").replace("jsonl", "json")
+        return datasets.load_dataset(kind, **options)
+    with path.open(encoding="utf-8-sig") as file:
+        cells = [cell.strip() for cell in file.readline().split("\t")]
+        length = file.readline().count("\t") + 1
+    one = len(columns) == 1
+    names = cells if one else [cell.casefold() for cell in cells]
+    header = one or sum(name in HEADER_NAMES for name in names) >= 2
+    if header and length > len(cells):
+        raise ValueError(f"row 1 has {length} cells, the header {len(cells)}")
+    if not header:
+        more = [f"column {place}" for place in range(3, len(cells) + 1)]
+        names = [*columns, *more][: max(2, len(cells))]
+    return datasets.load_dataset(
+        "csv",
+        sep="\t",
+        encoding="utf-8-sig",
+        names=names,
+        header=None,
+        skiprows=int(header),
+        quoting=3,  # quotes are text
+        keep_default_na=False,  # "null" and "NA" are words
+        features=datasets.Features({name: datasets.Value("string") for name in names}),
+        **options,
+    )
 
 
 # --- one row -------------------------------------------------------------------------
