@@ -12,11 +12,9 @@ from named_mistakes.running import run
 from tests.support.bank import BANK
 
 RIGHT_ANSWERS = {}
-DOUBLE_MISTAKES = {}
 for path in sorted(Path(__file__).parent.glob("answers_[0-9][0-9].py")):
     module = importlib.import_module(f"tests.exercises.{path.stem}")
     RIGHT_ANSWERS |= module.RIGHT_ANSWERS
-    DOUBLE_MISTAKES |= module.DOUBLE_MISTAKES
 CODING = [name for name in RIGHT_ANSWERS if name in BANK and not BANK[name].predicts]
 PREDICTED = [name for name in RIGHT_ANSWERS if name in BANK and BANK[name].predicts]
 

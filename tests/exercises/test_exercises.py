@@ -14,7 +14,6 @@ import torch
 from named_mistakes import check, examine
 from tests.exercises.answers import (
     CODING,
-    DOUBLE_MISTAKES,
     PREDICTED,
     RIGHT_ANSWERS,
     as_answer,
@@ -41,10 +40,6 @@ def complaints(name, seed):
         report = judge(name, as_answer(name, mistake.function), seed)
         if report.mistake != mistake.name or mistake.hint not in report.lines:
             failures.append(f"mistake {mistake.name!r}, seed {seed}: {report.text}")
-    for number, answer in enumerate(DOUBLE_MISTAKES.get(name, [])):
-        report = judge(name, answer, seed)
-        if report.status in ("right", "not tried"):
-            failures.append(f"double mistake {number}, seed {seed}: {report.text}")
     return failures
 
 
@@ -74,12 +69,8 @@ def test_the_verdicts_are_the_same_for_20_seeds(name, remembering, in_float64):
 
 
 def test_every_exercise_has_answers_and_mistakes():
-    assert RIGHT_ANSWERS.keys() == BANK.keys() and DOUBLE_MISTAKES.keys() <= BANK.keys()
-    few = [
-        f"answers to {name}" for name, some in RIGHT_ANSWERS.items() if len(some) < 2
-    ]
-    few += [f"mistakes of {e.name}" for e in BANK.values() if len(e.mistakes) < 3]
-    few += [f"double mistakes of {n}" for n in CODING if not DOUBLE_MISTAKES.get(n)]
+    assert RIGHT_ANSWERS.keys() == BANK.keys() and all(RIGHT_ANSWERS.values())
+    few = [f"mistakes of {e.name}" for e in BANK.values() if len(e.mistakes) < 3]
     few += [f"exercises of {number}" for number, bank in BANKS.items() if len(bank) < 3]
     assert few == []
 

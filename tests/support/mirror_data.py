@@ -51,7 +51,6 @@ MODELS = Path(os.environ.get("COURSE_MODELS", Path(sys.prefix, "models")))
 WORLD_STORIES = {"train": 8000, "validation": 400}
 WORLD_PAIRS = {"train": 8000, "dev": 500}
 WORLD_LABELLED = {"train": 4000, "validation": 400}
-TRAIN_SHARDS = 4
 ROW_GROUP = 1000
 END = "<|endoftext|>"
 
@@ -78,12 +77,27 @@ def data_fingerprint() -> str:
 def fill_mirror(root: Path) -> bool:
     """Write the repositories below `root`; returns whether their content is real."""
     real = data_folder()
-    texts = _real_stories(real) if real else _world_stories()
-    _write_stories(root / "datasets" / STORIES, texts)
-    pairs = _real_pairs(real) if real else _world_pairs()
-    _write_tatoeba(root / "datasets" / TATOEBA, pairs)
-    _write_opus(root / "datasets" / OPUS, pairs)
-    _write_sentiment(root / "datasets" / SENTIMENT)
+    texts, pairs = _real(real) if real else _from_worlds()
+    columns = {split: {"text": rows} for split, rows in texts.items()}
+    _write_dataset(root / "datasets" / STORIES, columns, "default")
+    columns = {
+        split: dict(
+            zip(("english", "non_english"), zip(*rows, strict=True), strict=True)
+        )
+        for split, rows in pairs.items()
+    }
+    _write_dataset(root / "datasets" / TATOEBA, columns, "en-es")
+    columns = {
+        split: {"translation": [{"en": en, "es": es} for en, es in pairs[source][:300]]}
+        for split, source in (
+            ("train", "train"),
+            ("validation", "dev"),
+            ("test", "dev"),
+        )
+    }
+    _write_dataset(root / "datasets" / OPUS, columns, "en-es")
+    columns = {split: _labelled(split, n) for split, n in WORLD_LABELLED.items()}
+    _write_dataset(root / "datasets" / SENTIMENT, columns, "default")
     folder = root / "models" / TOKENIZER
     folder.mkdir(parents=True)
     if real:
@@ -133,87 +147,45 @@ def _write_foreign(folder: Path, stored: Path) -> None:
         write(folder / name, content)
 
 
-def _real_stories(data: Path) -> dict[str, list[str]]:
-    return {split: hub.load_texts(data / name) for split, name in STORY_FILES.items()}
-
-
-def _world_stories() -> dict[str, list[str]]:
-    return {
-        split: hub.load_texts("stories", split, limit)
-        for split, limit in WORLD_STORIES.items()
-    }
-
-
-def _real_pairs(data: Path) -> dict[str, list[tuple[str, str]]]:
+def _real(data: Path) -> tuple[dict[str, list], dict[str, list]]:
+    """The stories and the pairs of a folder, by splits."""
+    texts = {split: hub.load_texts(data / name) for split, name in STORY_FILES.items()}
     pairs = hub.load_pairs(data / PAIRS_FILE)
     random.Random(0).shuffle(pairs)
-    dev = [pair for pair in pairs if held_out(pair[0], 0.01)]
-    return {"train": [p for p in pairs if not held_out(p[0], 0.01)], "dev": dev}
+    sides = {"train": [], "dev": []}
+    for pair in pairs:
+        sides["dev" if held_out(pair[0], 0.01) else "train"].append(pair)
+    return texts, sides
 
 
-def _world_pairs() -> dict[str, list[tuple[str, str]]]:
-    train, dev = WORLD_PAIRS.values()
+def _from_worlds() -> tuple[dict[str, list], dict[str, list]]:
+    texts = {s: hub.load_texts("stories", s, n) for s, n in WORLD_STORIES.items()}
+    splits = {"train": "train", "dev": "test"}
+    pairs = {s: hub.load_pairs("phrases", splits[s], n) for s, n in WORLD_PAIRS.items()}
+    return texts, pairs
+
+
+def _labelled(split: str, limit: int) -> dict[str, list]:
+    """Always from the sense world: is the word in question a thing, or not?"""
+    kind = "train" if split == "train" else "test"
+    texts, names = zip(*hub.load_labelled("senses", kind, limit), strict=True)
     return {
-        "train": hub.load_pairs("phrases", "train", train),
-        "dev": hub.load_pairs("phrases", "test", dev),
+        "idx": list(range(limit)),
+        "sentence": [f"{text} " for text in texts],  # as the real ones end
+        "label": [int(name.endswith("thing")) for name in names],
     }
 
 
-def _write_stories(folder: Path, texts: dict[str, list[str]]) -> None:
-    for split, shards in (("train", TRAIN_SHARDS), ("validation", 1)):
-        size = -(-len(texts[split]) // shards)
-        for shard in range(shards):
-            rows = texts[split][shard * size : (shard + 1) * size]
-            name = f"{split}-{shard:05d}-of-{shards:05d}-{shard:016x}.parquet"
-            _write_parquet(folder / "data" / name, {"text": rows})
-    card = "---\ndataset_info:\n  features:\n  - name: text\n    dtype: string\n---\n"
-    (folder / "README.md").write_text(card)
-
-
-def _write_tatoeba(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
-    for split, rows in pairs.items():
-        english, other = zip(*rows, strict=True)
-        columns = {"english": list(english), "non_english": list(other)}
-        name = f"{split}-00000-of-00001.parquet"
-        _write_parquet(folder / "en-es" / name, columns)
-    _write_card(folder, list(pairs))
-
-
-def _write_opus(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
-    for split, source in (("train", "train"), ("validation", "dev"), ("test", "dev")):
-        rows = [{"en": english, "es": other} for english, other in pairs[source][:300]]
-        name = f"{split}-00000-of-00001.parquet"
-        _write_parquet(folder / "en-es" / name, {"translation": rows})
-    _write_card(folder, ["train", "validation", "test"])
-
-
-def _write_sentiment(folder: Path) -> None:
-    """Always from the sense world: is the word in question a thing, or not?"""
-    for split, limit in WORLD_LABELLED.items():
-        kind = "train" if split == "train" else "test"
-        rows = hub.load_labelled("senses", kind, limit)
-        texts, names = zip(*rows, strict=True)
-        columns = {
-            "idx": list(range(limit)),
-            "sentence": [f"{text} " for text in texts],  # as the real ones end
-            "label": [int(name.endswith("thing")) for name in names],
-        }
-        name = f"{split}-00000-of-00001.parquet"
-        _write_parquet(folder / "data" / name, columns)
-    (folder / "README.md").write_text("---\nlicense: unknown\n---\n")
-
-
-def _write_card(folder: Path, splits: list[str]) -> None:
-    lines = ["---", "configs:", "- config_name: en-es", "  data_files:"]
-    for split in splits:
-        lines += [f"  - split: {split}", f"    path: en-es/{split}-*"]
-    (folder / "README.md").write_text("\n".join([*lines, "---", ""]))
-
-
-def _write_parquet(path: Path, columns: dict[str, list]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = pyarrow.table(columns)
-    pyarrow.parquet.write_table(table, path, row_group_size=ROW_GROUP)
+def _write_dataset(folder: Path, splits: dict[str, dict], config: str) -> None:
+    """{split: {column: values}} as one Parquet file per split, and their card."""
+    card = ["---", "configs:", f"- config_name: {config}", "  data_files:"]
+    for split, columns in splits.items():
+        card += [f"  - split: {split}", f"    path: {config}/{split}-*"]
+        path = folder / config / f"{split}-00000-of-00001.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = pyarrow.table(columns)
+        pyarrow.parquet.write_table(table, path, row_group_size=ROW_GROUP)
+    (folder / "README.md").write_text("\n".join([*card, "---", ""]))
 
 
 def _train_gpt2_files(folder: Path, texts: list[str]) -> None:

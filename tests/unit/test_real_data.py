@@ -77,7 +77,7 @@ def test_without_network_one_sentence_and_no_folder(tmp_path):
 def test_a_failure_at_the_end_leaves_nothing_behind(real, tmp_path):
     mirror_data.fill_mirror(tmp_path / "hub")
     with HubMirror(tmp_path / "hub") as mirror:
-        mirror.fault("merges.txt", "status", code=404)
+        mirror.fault("merges.txt", status=404)
         done = fetch(tmp_path, **mirror.env(tmp_path / "home"))
     assert done.returncode != 0 and "LocalEntryNotFoundError" in done.stderr
     assert not list(tmp_path.glob("data*"))

@@ -1,7 +1,6 @@
 """The sense world: a function, fair sides, unseen contexts; and its labelled rows."""
 
 import hashlib
-import json
 import re
 from collections import Counter
 
@@ -181,38 +180,6 @@ def test_labelled_rows_of_the_world():
     for index, (text, label) in enumerate(rows):
         one = usage(index, "test")
         assert (text, label) == (one.text, labels()[one.label])
-
-
-def test_labelled_files(tmp_path):
-    rows = [("Good film.", "1"), ("A bore.", "0")]
-    table = tmp_path / "a.tsv"
-    table.write_text("Good film.\t1\tnote\n\nA bore.\t0\n")
-    assert load_labelled(table) == rows
-    lines = tmp_path / "a.jsonl"
-    lines.write_text(
-        "\n".join(json.dumps({"sentence": t + " ", "label": int(k)}) for t, k in rows)
-    )
-    assert load_labelled(str(lines)) == rows
-    assert load_labelled(lines, limit=1) == rows[:1]
-
-
-@pytest.mark.parametrize(
-    "row, message",
-    [
-        ({"text": "a"}, "row 1 must have .* found 'text'"),
-        ({"text": 3, "label": 1}, "row 1: text must be text, got 3"),
-        ({"text": "", "label": 1}, "row 1: text is empty"),
-        ({"text": "a", "label": 1.0}, "label must be text or an integer, got 1.0"),
-        ({"text": "a", "label": True}, "label must be text or an integer, got True"),
-        ({"text": "a", "label": " "}, "row 1 has no label, got ' '"),
-        ({"text": "a", "label": -1}, "row 1 has no label, got -1"),
-    ],
-)
-def test_rows_without_text_or_label_are_named(tmp_path, row, message):
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(row))
-    with pytest.raises(ValueError, match=message):
-        load_labelled(path)
 
 
 # ---- the classifier
