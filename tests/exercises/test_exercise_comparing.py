@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from named_mistakes import Exercise, examine
+from named_mistakes import examine
 from named_mistakes.comparing import difference, near, same, settled
 from named_mistakes.describing import altered, brief, describe
 from tests.support.bank import BANK
@@ -18,28 +18,20 @@ from tests.support.bank import BANK
 EXPECTED = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 CHANGED = EXPECTED.clone()
 CHANGED[1, 0] = 5.0
-DIFFERENCES = [
-    (None, "None (is a `return` missing?)"),
-    (..., "your lines go there"),
-    (EXPECTED.numpy(), "a NumPy array"),
-    (EXPECTED.tolist(), "a list of 2"),
-    ("text", "a str"),
-    (EXPECTED.T[:1], "Its shape is 1×2; 2×2"),
-    (EXPECTED.long(), "torch.int64; torch.float32"),
-    (EXPECTED.to("meta"), "on the device meta; cpu"),
-    (EXPECTED.log() - torch.inf + torch.inf, "Entry [0, 0] is NaN; 1"),
-    (CHANGED, "Entry [1, 0] is 5; 3 is wanted"),
-]
-
-
-@pytest.mark.parametrize("mine, message", DIFFERENCES, ids=lambda x: str(x)[:20])
-def test_the_first_difference_of_tensors_is_described(mine, message):
-    assert message in difference(mine, EXPECTED)
-
-
 TEXT = "the cat sat because it was tired"
 PAIRS = {("a", "b"): 3, ("b", "c"): 1}
-INSIDE = [
+WRONG = [
+    # tensors
+    (None, EXPECTED, "None (is a `return` missing?)"),
+    (..., EXPECTED, "your lines go there"),
+    (EXPECTED.numpy(), EXPECTED, "a NumPy array"),
+    (EXPECTED.tolist(), EXPECTED, "a list of 2"),
+    ("text", EXPECTED, "a str"),
+    (EXPECTED.T[:1], EXPECTED, "Its shape is 1×2; 2×2"),
+    (EXPECTED.long(), EXPECTED, "torch.int64; torch.float32"),
+    (EXPECTED.to("meta"), EXPECTED, "on the device meta; cpu"),
+    (EXPECTED.log() - torch.inf + torch.inf, EXPECTED, "Entry [0, 0] is NaN; 1"),
+    (CHANGED, EXPECTED, "Entry [1, 0] is 5; 3 is wanted"),
     # lists: entries, lengths, depth
     ([1, 2, 4], [1, 2, 3], "Entry 2 is 4; 3 is wanted."),
     ((1, 2, 4), [1, 2, 3], "Entry 2 is 4; 3 is wanted."),
@@ -89,7 +81,7 @@ INSIDE = [
 ]
 
 
-@pytest.mark.parametrize("mine, expected, message", INSIDE, ids=lambda x: str(x)[:20])
+@pytest.mark.parametrize("mine, expected, message", WRONG, ids=lambda x: str(x)[:20])
 def test_the_first_differing_place_is_named(mine, expected, message):
     assert message in difference(mine, expected)
 
@@ -199,20 +191,6 @@ def test_bug_b3_a_prediction_off_by_one_is_wrong(mine):
     assert exercise.reference() == (11325, 150)
     assert examine(exercise, mine).status != "right"
     assert examine(exercise, (11325, 150.0)).status == "right"
-
-
-def test_bug_b6_infinity_may_be_asked_for():
-    exercise = Exercise(
-        name="x.y",
-        statement="s",
-        takes=("x",),
-        reference=lambda x: math.inf,
-        cases=lambda generator: [(1,)],
-        mistakes=(),
-        hint="h",
-    )
-    assert examine(exercise, lambda x: 5.0).status == "different"
-    assert examine(exercise, lambda x: math.inf).status == "right"
 
 
 def test_two_answers_may_differ_in_what_holds_the_numbers():
@@ -331,17 +309,12 @@ def test_changes_are_detected_wherever_they_hide():
         assert altered(before, after), name
 
 
-@pytest.mark.parametrize("expected", [1.0, 50.0])
+@pytest.mark.parametrize(
+    "expected", [1.0, 50.0, torch.tensor(50.0), EXPECTED, EXPECTED.double()], ids=str
+)
 def test_rounding_is_no_mistake_and_a_thousandth_is_one(expected):
-    for kind in (float, torch.tensor):
-        assert same(kind(expected * (1 + 5e-5)), kind(expected))
-        assert not same(kind(expected * 1.001), kind(expected))
-
-
-def test_rounding_is_tolerated_and_a_thousandth_is_not():
-    for expected in (EXPECTED, EXPECTED.double(), 0.5):
-        assert same(expected * 1.00001, expected)
-        assert not same(expected * 1.001, expected)
+    assert same(expected * (1 + 5e-5), expected)
+    assert not same(expected * 1.001, expected)
 
 
 def test_near_tolerates_a_distance_and_nothing_else():
@@ -349,14 +322,8 @@ def test_near_tolerates_a_distance_and_nothing_else():
     assert near(close, EXPECTED, 0.01) and near(close.double(), EXPECTED, 0.01)
     assert not near(EXPECTED + 0.011, EXPECTED, 0.01)
     assert not near(EXPECTED + torch.nan, EXPECTED, 0.01)
-    for other in (
-        EXPECTED[:1],
-        EXPECTED.long(),
-        EXPECTED.to("meta"),
-        EXPECTED.tolist(),
-        None,
-    ):
-        assert not near(other, EXPECTED, 0.01)
+    others = EXPECTED[:1], EXPECTED.long(), EXPECTED.to("meta"), EXPECTED.tolist(), None
+    assert not any(near(other, EXPECTED, 0.01) for other in others)
 
 
 def test_the_entry_that_is_named_is_too_far_off():
@@ -379,10 +346,6 @@ FAR_FROM_A_HALF += [[0.5], (0.5,), "0.5", None]
 
 
 def test_near_tolerates_a_distance_of_numbers_too():
-    for mine in NEAR_A_HALF:
-        assert near(mine, 0.5, 0.05), mine
-    for mine in FAR_FROM_A_HALF:
-        assert not near(mine, 0.5, 0.05), mine
     assert not near(0.5 + 0j, 0.5, 0.05), "difference says that they are equal"
     assert near(7, 6, 1.0) and near(6.5, 6, 1.0) and not near(8, 6, 1.0)
     assert not near(10**400, 10**400, 1.0), "difference says that they are equal"

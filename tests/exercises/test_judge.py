@@ -107,12 +107,6 @@ def test_an_exception_in_a_helper_shows_the_helper_or_the_call():
     assert report.code.endswith('return scores.softmax(dim="last")')
 
 
-def test_wrong_arguments_name_the_right_ones():
-    report = judge("attention.weights", lambda: 1)
-    assert report.status == "error"
-    assert "It is called with (scores)." in report.lines
-
-
 def test_an_endless_recursion_ends():
     def again(scores):
         return again(scores)
@@ -223,20 +217,11 @@ def test_a_result_in_place_of_the_function_is_answered():
     assert "the value itself" in judge("masks.two_new", lambda: None).text
 
 
-def test_gradients_and_chance_stay_with_the_learner():
+def test_a_layer_of_the_learner_may_scale():
     layer = torch.nn.Linear(1, 1)
     scale = layer.weight.detach().requires_grad_() * 0 + 1
-
-    torch.manual_seed(3)
-    expected = torch.rand(1)
-    torch.manual_seed(3)
-    assert judge("attention.weights", lambda s: (s * scale).softmax(-1)).status
-    judge("attention.weights", lambda s: s + torch.rand(1))
-    assert torch.equal(torch.rand(1), expected)
-
-
-def test_a_layer_may_answer():
-    assert judge("attention.weights", torch.nn.Softmax(dim=-1)).status == "right"
+    report = judge("attention.weights", lambda s: (s * scale).softmax(-1))
+    assert report.status == "right"
 
 
 @pytest.mark.parametrize("stops", [SystemExit("bye"), RecursionError("deep")])

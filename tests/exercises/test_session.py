@@ -66,10 +66,6 @@ def test_progress_is_reported_by_notebook(capsys):
     for number, bank in BANKS.items():
         first = re.search(rf"^    {number}  . (\S+)$", out, re.MULTILINE)
         assert first[1] in {exercise.name for exercise in bank}
-    with pytest.raises(ValueError, match=r"notebook must be .*01, 02.* got '99'"):
-        progress("99")
-    with pytest.raises(ValueError, match=r"got '130'"):
-        progress("130")
     for same in (1, "1", "01_attention"):
         progress(same)
         assert capsys.readouterr().out.startswith("= 01: 1 of 6 right")
@@ -97,9 +93,7 @@ def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_p
     settings = f'banks = "{NOTEBOOKS}/exercises"\nprogress = "progress.json"\n'
     (tmp_path / "pyproject.toml").write_text(f"[tool.named_mistakes]\n{settings}")
     check("attention.weights", torch.nn.Softmax(dim=-1))
-    assert (
-        len(list(tmp_path.iterdir())) == 1
-    )  # not in a working copy: nothing is written
+    assert len(list(tmp_path.iterdir())) == 1  # it writes in working copies only
     monkeypatch.chdir(tmp_path)
     check("attention.context", torch.matmul)
     check("attention.scores", torch.add)
@@ -144,18 +138,6 @@ FORBIDDEN = {  # by the prompts
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_the_solution_keeps_to_the_prompt(name):
     assert FORBIDDEN[name] not in inspect.getsource(BANK[name].reference)
-
-
-def test_a_wrong_name_meets_the_nearest():
-    with pytest.raises(ValueError, match=r"did you mean attention\.weights"):
-        check("attention.weigths", None)
-
-
-def test_a_call_the_wrong_way_gets_a_sentence():
-    with pytest.raises(TypeError, match=r"^the name comes first: check\('masks.join'"):
-        check(torch.logical_and, "masks.join")
-    with pytest.raises(TypeError, match=r"^an answer is missing: check"):
-        check("masks.join")
 
 
 def test_the_case_that_differs_can_be_had():

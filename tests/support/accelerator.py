@@ -5,8 +5,8 @@ program sees an Apple GPU: `find_device()` names it, tensors and modules move to
 back, and results are those of the CPU. It refuses what the real one refuses:
 
 - float64, wherever a tensor of it would arise on the device;
-- operations that mix tensors of the device with tensors of the CPU. As on the real one,
-  a CPU tensor without axes may take part (it is a number), and a CPU tensor may index;
+- operations that mix tensors of the device with tensors of the CPU, but for a CPU
+  tensor without axes (it is a number). Here a CPU tensor may not even index;
 - a CPU generator for random numbers that are drawn on the device;
 - NumPy views of its memory.
 
@@ -21,7 +21,6 @@ from unittest.mock import patch
 import torch
 import torch._dynamo  # optimizers import it; it must not meet the replaced functions
 from torch.overrides import TorchFunctionMode
-from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
@@ -30,8 +29,6 @@ _setup_privateuseone_for_python_backend("far")
 torch.far.is_available = lambda: False  # or checkpoints would ask it for CUDA's streams
 FAR = torch.device("far", 0)
 MPS = torch.device("mps", 0)
-WIDE = (torch.float64, torch.complex128)
-INDEXING = (aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_)
 
 
 class FarTensor(torch.Tensor):
@@ -41,7 +38,10 @@ class FarTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, inside):
-        refuse_wide(inside)
+        if inside.dtype in (torch.float64, torch.complex128):
+            raise TypeError(
+                f"Cannot make a tensor of {inside.dtype} on the accelerator"
+            )
         layout = {"strides": inside.stride(), "storage_offset": inside.storage_offset()}
         self = torch.Tensor._make_wrapper_subclass(
             cls, inside.size(), dtype=inside.dtype, device=FAR, **layout
@@ -53,33 +53,11 @@ class FarTensor(torch.Tensor):
     def __torch_dispatch__(cls, operation, types, args=(), kwargs=None):
         """Refuse an operation, or compute it on the CPU and wrap the result."""
         kwargs = kwargs or {}
-        if operation is aten._fused_sdp_choice.default:
-            return 0  # plain steps: the fused attention kernels are those of the CPU
         refuse_mixing(operation, args, kwargs)
-        wrapped = {id(x.inside): x for x in tree_leaves((args, kwargs)) if is_far(x)}
-        if torch.Tag.inplace_view in operation.tags:  # transpose_ and the like
-            change_shape(operation, args, kwargs)
         result = operation(*tree_map(inner, args), **tree_map(inner, kwargs))
-        target = kwargs.get("device") or FAR
-
-        def outer(x):
-            if not isinstance(x, torch.Tensor):
-                return x
-            if id(x) in wrapped:  # an operation in place returns its argument
-                return wrapped[id(x)]
-            return FarTensor(x) if target.type == "far" else x
-
-        return tree_map(outer, result)
-
-
-def change_shape(operation, args, kwargs):
-    """Let an operation in place change what the wrapper says of its own shape."""
-    with no_dispatch():
-        torch._C._set_meta_in_tls_dispatch_include(True)
-        try:
-            operation(*args, **kwargs)
-        finally:
-            torch._C._set_meta_in_tls_dispatch_include(False)
+        if (kwargs.get("device") or FAR).type != "far":
+            return result
+        return tree_map(lambda x: cls(x) if isinstance(x, torch.Tensor) else x, result)
 
 
 def is_far(x):
@@ -93,53 +71,40 @@ def inner(x):
     return x.inside if is_far(x) else x
 
 
-def refuse_wide(tensor):
-    if tensor.dtype in WIDE:
-        raise TypeError(
-            f"Cannot make a tensor of {tensor.dtype}: the accelerator has no float64"
-        )
-
-
 def refuse_mixing(operation, args, kwargs):
     """Raise for CPU tensors or generators among tensors of the device."""
-    packet = operation.overloadpacket
-    if packet is aten.copy_:
+    if operation.overloadpacket is aten.copy_:
         return  # the one operation that crosses over
     for x in tree_leaves((args, kwargs)):
         if isinstance(x, torch.Generator) and x.device.type == "cpu":
             raise RuntimeError(f"{operation}: Expected a 'mps' generator, got 'cpu'")
-        if not isinstance(x, torch.Tensor) or is_far(x) or x.ndim == 0:
-            continue
-        if packet in INDEXING and not x.is_floating_point():
-            continue
-        raise RuntimeError(
-            f"{operation}: Expected all tensors to be on the same device, but found at "
-            "least two devices, mps:0 and cpu!"
-        )
+        if isinstance(x, torch.Tensor) and not is_far(x) and x.ndim > 0:
+            raise RuntimeError(
+                f"{operation}: Expected all tensors to be on the same device, but "
+                "found at least two devices, mps:0 and cpu!"
+            )
 
 
-# Two operations make a tensor from nothing; zeros, arange and the like call them.
-_LIBRARY = torch.library.Library("aten", "IMPL")
+def make(overload):
+    return lambda *args, **named: FarTensor(
+        overload(*args, **named | {"device": "cpu"})
+    )
 
 
-def _register(name, overload):
-    def make(*args, **kwargs):
-        return FarTensor(overload(*args, **kwargs | {"device": torch.device("cpu")}))
-
-    _LIBRARY.impl(name, make, "PrivateUse1")
-
-
-_register("empty.memory_format", aten.empty.memory_format)
-_register("empty_strided", aten.empty_strided.default)
-
-
-def _copy_from(source, target, non_blocking=False):
+def copy_from(source, target, non_blocking=False):
     """What `torch.tensor(data, device=...)` ends in."""
     inner(target).copy_(inner(source))
     return target
 
 
-_LIBRARY.impl("_copy_from", _copy_from, "PrivateUse1")
+# Two operations make a tensor from nothing; zeros, arange and the like call them.
+LIBRARY = torch.library.Library("aten", "IMPL")
+for name, function in (
+    ("empty.memory_format", make(aten.empty.memory_format)),
+    ("empty_strided", make(aten.empty_strided.default)),
+    ("_copy_from", copy_from),
+):
+    LIBRARY.impl(name, function, "PrivateUse1")
 
 
 class CalledMps(TorchFunctionMode):

@@ -31,33 +31,16 @@ import copy, tempfile
 from pathlib import Path
 import torch
 from torch import nn
-from course_utils.attention import *
-from course_utils.blocks import *
-from course_utils.config import *
-from course_utils.data.batches import *
-from course_utils.decoding import *
-from course_utils.export import *
-from course_utils.feedforward import *
-from course_utils.looking import plots
-from course_utils.looking.attentions import *
-from course_utils.looking.diagnostics import *
-from course_utils.looking.intervening import *
-from course_utils.looking.metrics import *
-from course_utils.looking.plots import *
-from course_utils.looking.recording import *
-from course_utils.looking import views
-from course_utils.looking.views import *
-from course_utils.masks import *
-from course_utils.models import *
-from course_utils.norms import *
-from course_utils.positions import *
-from course_utils.tokenizer import *
+from course_utils.looking import plots, views
 from course_utils.training import loop
-from course_utils.training.evaluation import *
-from course_utils.training.loop import *
-from course_utils.training.losses import *
-from course_utils.training.optimizers import *
 
+for name in (
+    "attention blocks config data.batches decoding export feedforward looking.attentions "
+    "looking.diagnostics looking.intervening looking.metrics looking.plots "
+    "looking.recording looking.views masks models norms positions tokenizer "
+    "training.evaluation training.loop training.losses training.optimizers"
+).split():
+    exec(f"from course_utils.{name} import *")
 for module in (plots, views):
     module.display = lambda *_, **__: None
 torch.manual_seed(0)
@@ -78,16 +61,9 @@ table, words, tokens = rotary_table(5, 4), list("abcde"), train_words(["a b c d 
 plan = TrainConfig(steps=3, precision="float32", seed=3)
 
 
-def batches(step):
-    return ids, ids.roll(-1, dims=1)
-
-
-def translations(step):
-    return ids, ids, ids.roll(-1, dims=1)
-
-
-def classified(step):
-    return ids, torch.tensor([0, 2])
+batches = lambda step: (ids, ids.roll(-1, dims=1))
+translations = lambda step: (ids, *batches(step))
+classified = lambda step: (ids, torch.tensor([0, 2]))
 
 
 def cached(model, ids):
@@ -266,7 +242,7 @@ from course_utils.looking import views
 from course_utils.training import loop
 
 devices, real_train = [], loop.train
-worlds = hub.load_pairs, hub.load_texts
+pairs, texts = hub.load_pairs, hub.load_texts
 
 
 def few_steps(model, batches, config, **options):
@@ -278,13 +254,12 @@ def few_steps(model, batches, config, **options):
 
 
 def few_pairs(source, split="train", limit=None):
-    return worlds[0]("phrases", "train", min(limit, 1500))
+    return pairs("phrases", "train", min(limit, 1500))
 
 
 def few_texts(source, split="train", limit=None, column="text"):
-    if str(source).endswith(".txt"):
-        return worlds[1](source)
-    return worlds[1]("stories", "train", min(limit, 60))
+    own = str(source).endswith(".txt")
+    return texts(source) if own else texts("stories", "train", min(limit, 60))
 
 
 class WithoutAsserts(ast.NodeTransformer):

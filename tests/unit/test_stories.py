@@ -268,28 +268,20 @@ def test_no_false_alarm(samples):
 
 
 @pytest.mark.parametrize(
-    ("index", "old", "new", "kind", "position"),
+    "text, kind, position",
     [
-        (0, " was ", " were ", "wording", None),
-        (0, None, "", "no ending", 0),
-        (0, "", None, "after the end", None),
-        (3, " was ", " wsa ", "unknown word", None),
+        (story(0).text.replace(" was ", " were ", 1), "wording", None),
+        ("", "no ending", 0),
+        (f"{story(0).text} {story(4).text}", "after the end", len(story(0).tokens) - 1),
+        (story(3).text.replace(" was ", " wsa ", 1), "unknown word", None),
     ],
+    ids=["wording", "nothing", "two stories", "a slip"],
 )
-def test_the_first_mistake_is_named_and_located(index, old, new, kind, position):
-    one = story(index)
-    if old is None:
-        text = new
-    elif new is None:
-        text = one.text + " " + story(4).text
-        position = len(one.tokens) - 1
-    else:
-        text = one.text.replace(old, new, 1)
+def test_the_first_mistake_is_named_and_located(text, kind, position):
     result = grade(text)
     assert result.mistake.kind == kind in KINDS
     assert str(result) == result.mistake.message and str(result).startswith(kind)
-    if position is not None:
-        assert result.mistake.position == position
+    assert position in (None, result.mistake.position)
 
 
 @pytest.mark.parametrize(
