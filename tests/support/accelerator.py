@@ -39,9 +39,7 @@ class FarTensor(torch.Tensor):
     @staticmethod
     def __new__(cls, inside):
         if inside.dtype in (torch.float64, torch.complex128):
-            raise TypeError(
-                f"Cannot make a tensor of {inside.dtype} on the accelerator"
-            )
+            raise TypeError(f"the accelerator has no {inside.dtype}")
         layout = {"strides": inside.stride(), "storage_offset": inside.storage_offset()}
         self = torch.Tensor._make_wrapper_subclass(
             cls, inside.size(), dtype=inside.dtype, device=FAR, **layout
@@ -86,9 +84,8 @@ def refuse_mixing(operation, args, kwargs):
 
 
 def make(overload):
-    return lambda *args, **named: FarTensor(
-        overload(*args, **named | {"device": "cpu"})
-    )
+    here = {"device": "cpu"}
+    return lambda *args, **named: FarTensor(overload(*args, **named | here))
 
 
 def copy_from(source, target, non_blocking=False):

@@ -6,7 +6,8 @@ A program started with the environment of `HubMirror.env` runs unmodified
     root/datasets/<owner>/<name>/...    root/models/<owner>/<name>/...
 
 Faults can be ordered beforehand; every request is kept in `log`. Not imitated: git
-history (one commit, whose id depends on all contents), large files on another host.
+history (one commit, whose id depends on all contents; any revision is it), large files
+on another host, questions by POST.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 ROUTE = re.compile(
     r"(/api)?(/(?P<kind>models|datasets))?/(?P<name>[^/]+/[^/]+)"
-    r"(/(?P<verb>revision|tree|paths-info|resolve)/(?P<revision>[^/]+)(/(?P<path>.*))?)?"
+    r"(/(?P<verb>revision|tree|resolve)/[^/]+(/(?P<path>.*))?)?"
 )
 
 
@@ -78,11 +79,8 @@ class HubMirror:
         """What a child process must find in its environment, before its imports."""
         url = f"http://127.0.0.1:{self._server.server_port}"
         local = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-        return local | {
-            "HF_ENDPOINT": url,
-            "HF_HOME": str(hf_home),
-            "HF_HUB_OFFLINE": "0",
-        }
+        hub = {"HF_ENDPOINT": url, "HF_HOME": str(hf_home), "HF_HUB_OFFLINE": "0"}
+        return local | hub
 
     def fault(self, match: str, **how: int) -> None:
         """Let requests fail whose "METHOD path" contains the pattern `match`.
@@ -108,7 +106,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.log.append(request)
         found = [how for match, how in self.hub.faults if re.search(match, request)]
         self.fault = found[0] if found else {}
-        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         asked = ROUTE.fullmatch(path)
         if "status" in self.fault:
             self._reply(self.fault["status"], b"the mirror was told to fail")
@@ -118,27 +115,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._repository(**asked.groupdict(), query=parse_qs(url.query))
 
     do_HEAD = do_GET  # noqa: N815
-    do_POST = do_GET  # noqa: N815
 
-    def _repository(self, kind, name, verb, revision, path, query) -> None:
+    def _repository(self, kind, name, verb, path, query) -> None:
         repository = self.hub.repositories.get((kind or "models", name))
         if repository is None:
             return self._error(401, "RepoNotFound")  # the hub, too, says 401 here
-        if revision not in (None, "main", repository.commit):
-            return self._error(404, "RevisionNotFound")
         if verb == "resolve":
             return self._file(repository, path)
         if verb == "tree":
             recursive = query.get("recursive", ["false"])[0].lower() in ("true", "1")
             entries = repository.tree(path or "", recursive)
             return self._json(entries) if entries else self._error(404, "EntryNotFound")
-        if verb == "paths-info":
-            if "json" in self.headers.get("Content-Type", ""):
-                paths = json.loads(self.body)["paths"]
-            else:
-                paths = parse_qs(self.body.decode()).get("paths", [])
-            known = repository.entries
-            return self._json([known[path] for path in paths if path in known])
         return self._json(repository.info)
 
     def _file(self, repository: Repository, path: str) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -78,32 +79,23 @@ def fill_mirror(root: Path) -> bool:
     """Write the repositories below `root`; returns whether their content is real."""
     real = data_folder()
     texts, pairs = _real(real) if real else _from_worlds()
-    columns = {split: {"text": rows} for split, rows in texts.items()}
-    _write_dataset(root / "datasets" / STORIES, columns, "default")
-    columns = {
-        split: dict(
-            zip(("english", "non_english"), zip(*rows, strict=True), strict=True)
-        )
+    stories = {split: [{"text": t} for t in rows] for split, rows in texts.items()}
+    _write_dataset(root / "datasets" / STORIES, "default", stories)
+    tatoeba = {
+        split: [{"english": english, "non_english": other} for english, other in rows]
         for split, rows in pairs.items()
     }
-    _write_dataset(root / "datasets" / TATOEBA, columns, "en-es")
-    columns = {
-        split: {"translation": [{"en": en, "es": es} for en, es in pairs[source][:300]]}
-        for split, source in (
-            ("train", "train"),
-            ("validation", "dev"),
-            ("test", "dev"),
-        )
-    }
-    _write_dataset(root / "datasets" / OPUS, columns, "en-es")
-    columns = {split: _labelled(split, n) for split, n in WORLD_LABELLED.items()}
-    _write_dataset(root / "datasets" / SENTIMENT, columns, "default")
+    _write_dataset(root / "datasets" / TATOEBA, "en-es", tatoeba)
+    few = [{"translation": {"en": en, "es": es}} for en, es in pairs["dev"][:300]]
+    opus = {"train": few[:200], "validation": few[200:], "test": few}
+    _write_dataset(root / "datasets" / OPUS, "en-es", opus)
+    sentiment = {split: _labelled(split, n) for split, n in WORLD_LABELLED.items()}
+    _write_dataset(root / "datasets" / SENTIMENT, "default", sentiment)
     folder = root / "models" / TOKENIZER
     folder.mkdir(parents=True)
     if real:
         for name in TOKENIZER_FILES:
-            source = real / TOKENIZER_FOLDER / name
-            (folder / name).write_bytes(source.read_bytes())
+            shutil.copy(real / TOKENIZER_FOLDER / name, folder)
     else:
         _train_gpt2_files(folder, texts["train"])
     if real and (real / FOREIGN).is_dir():
@@ -136,15 +128,10 @@ def _write_foreign(folder: Path, stored: Path) -> None:
     """Somebody else's LLaMA in llama2.c's format, from a folder of transformers."""
     from tests.support.llama2c_files import write_llama2c, write_tokenizer
 
-    model, tokenizer = import_llama(stored)
-    for name, write, content in zip(
-        llama2c.FILES["stories260K"],
-        (write_llama2c, write_tokenizer),
-        (model, tokenizer),
-        strict=True,
-    ):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        write(folder / name, content)
+    (folder / FOREIGN).mkdir(parents=True)
+    parts = zip(import_llama(stored), (write_llama2c, write_tokenizer), strict=True)
+    for name, (part, write) in zip(llama2c.FILES[FOREIGN], parts, strict=True):
+        write(folder / name, part)
 
 
 def _real(data: Path) -> tuple[dict[str, list], dict[str, list]]:
@@ -165,25 +152,23 @@ def _from_worlds() -> tuple[dict[str, list], dict[str, list]]:
     return texts, pairs
 
 
-def _labelled(split: str, limit: int) -> dict[str, list]:
+def _labelled(split: str, limit: int) -> list[dict]:
     """Always from the sense world: is the word in question a thing, or not?"""
-    kind = "train" if split == "train" else "test"
-    texts, names = zip(*hub.load_labelled("senses", kind, limit), strict=True)
-    return {
-        "idx": list(range(limit)),
-        "sentence": [f"{text} " for text in texts],  # as the real ones end
-        "label": [int(name.endswith("thing")) for name in names],
-    }
+    rows = hub.load_labelled("senses", "train" if split == "train" else "test", limit)
+    return [  # with a space at the end, as the real ones have it
+        {"idx": number, "sentence": f"{text} ", "label": int(name.endswith("thing"))}
+        for number, (text, name) in enumerate(rows)
+    ]
 
 
-def _write_dataset(folder: Path, splits: dict[str, dict], config: str) -> None:
-    """{split: {column: values}} as one Parquet file per split, and their card."""
+def _write_dataset(folder: Path, config: str, splits: dict[str, list[dict]]) -> None:
+    """One Parquet file for the rows of each split, and the card that names them."""
     card = ["---", "configs:", f"- config_name: {config}", "  data_files:"]
-    for split, columns in splits.items():
+    for split, rows in splits.items():
         card += [f"  - split: {split}", f"    path: {config}/{split}-*"]
         path = folder / config / f"{split}-00000-of-00001.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        table = pyarrow.table(columns)
+        table = pyarrow.Table.from_pylist(rows)
         pyarrow.parquet.write_table(table, path, row_group_size=ROW_GROUP)
     (folder / "README.md").write_text("\n".join([*card, "---", ""]))
 

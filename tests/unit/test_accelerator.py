@@ -35,9 +35,9 @@ from course_utils.looking import plots, views
 from course_utils.training import loop
 
 for name in (
-    "attention blocks config data.batches decoding export feedforward looking.attentions "
-    "looking.diagnostics looking.intervening looking.metrics looking.plots "
-    "looking.recording looking.views masks models norms positions tokenizer "
+    "attention blocks config data.batches decoding export feedforward masks models "
+    "norms positions tokenizer looking.attentions looking.diagnostics "
+    "looking.intervening looking.metrics looking.plots looking.recording looking.views "
     "training.evaluation training.loop training.losses training.optimizers"
 ).split():
     exec(f"from course_utils.{name} import *")
