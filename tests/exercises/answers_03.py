@@ -30,12 +30,6 @@ def window_by_loops(length, width):
     )
 
 
-TWO_NEW = torch.ones(2, 7, dtype=torch.bool)
-
-
-TWO_NEW[0, 6] = False
-
-
 RIGHT_ANSWERS = {
     "masks.causal": [lambda length: window_by_loops(length, length)],
     "masks.padding": [padding_by_loops],

@@ -4,15 +4,12 @@ Where the course has a function of the same arguments, the bank names it as `sha
 and test_exercises compares the two. Here stand the others.
 """
 
-import math
 from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 import torch
 from nb01_attention import context, normalized_powers, scores_of_pairs
-from nb01_gradient import through_softmax
-from nb02_heads import count as count_parameters
 from nb02_heads import merge, multi_head, split
 from nb03_using_masks import convert, shift
 from nb07_cross_attention import cross_attention
@@ -20,9 +17,8 @@ from nb08_beam import beam_step, choice
 from nb09_senses import pick, pool
 from nb10_encode import encode
 from nb10_merges import pair_counts
-from nb11_backbone import first_loss, heads_from_qkv
+from nb11_backbone import heads_from_qkv
 from nb17_ranks import rows_of_rank
-from torch.nn import functional as F
 
 from course_utils.attention import GroupedQueryAttention, MultiHeadAttention, attend
 from course_utils.bpe import cut, train
@@ -42,14 +38,6 @@ def test_scores_weights_and_context_are_attention():
     torch.testing.assert_close(actual, attend(queries, keys, values))
 
 
-def test_the_gradient_of_a_softmax_row_is_that_of_autograd():
-    scores = torch.randn(2, 3, 5, requires_grad=True)
-    gradients = torch.randn(2, 3, 5)
-    weights = scores.softmax(dim=-1)
-    (expected,) = torch.autograd.grad(weights, scores, gradients)
-    torch.testing.assert_close(through_softmax(weights.detach(), gradients), expected)
-
-
 def test_split_and_merge_are_those_of_the_layer():
     layer = MultiHeadAttention(12, 3)
     x = torch.randn(2, 5, 12)
@@ -64,11 +52,6 @@ def test_the_layer_from_four_matrices_is_that_of_the_course():
     parts = layer.to_queries, layer.to_keys, layer.to_values, layer.to_output
     actual = multi_head(x, *(part.weight.T for part in parts), num_heads=3)
     torch.testing.assert_close(actual, layer(x))
-
-
-def test_the_formula_counts_the_parameters_of_the_layer():
-    layer = MultiHeadAttention(12, 3, head_dim=5)
-    assert count_parameters(12, 3, 5) == sum(p.numel() for p in layer.parameters())
 
 
 def test_heads_from_one_product_are_those_of_three():
@@ -184,12 +167,3 @@ def test_rows_of_a_rank_are_those_of_a_process():
             )
             (rows,), _ = Processes.rows_of_rank(process, (labels,))
             assert torch.equal(rows_of_rank(labels, rank, count), rows)
-
-
-def test_the_first_loss_is_that_of_noisy_logits():
-    logits = 1.5 * torch.randn(4000, 2981)
-    labels = torch.randint(2981, (4000,))
-    assert F.cross_entropy(logits, labels).item() == pytest.approx(
-        first_loss(), abs=0.15
-    )
-    assert first_loss() == pytest.approx(math.log(2981) + 1.125)

@@ -50,6 +50,8 @@ train 1007 Su abuela camina al jardín todos los días.
 train 1008 Mis guantes están delante de la moto.
     My=Mis gloves=guantes are=están in=~delante front=delante of=de the=la
     motorcycle=moto
+train 1012 El invitado nos perdona los domingos.
+    The=El guest=invitado forgives=perdona us=nos on=~los Sundays=domingos
 train 1014 Esta noche una mujer nos va a saludar.
     Tonight=Esta+noche a=una woman=mujer is=va going=va to=a greet=saludar us=nos
 train 1018 Luis está viajando al bosque.
@@ -57,6 +59,8 @@ train 1018 Luis está viajando al bosque.
 train 1028 La semana pasada su tía reparó nuestra escoba cara.
     Last=pasada week=semana+~La their=su aunt=tía repaired=reparó our=nuestra
     expensive=cara broom=escoba
+train 1029 Inés y Lucía tocaron este piano marrón.
+    Inés=Inés and=y Lucía=Lucía played=tocaron this=este brown=marrón piano=piano
 train 1031 Llenaré el cajón de Laura.
     I=~Llenaré will=~Llenaré fill=Llenaré Laura=Laura 's=de+~el drawer=cajón
 train 1037 ¿Era graciosa la primera canción?
@@ -296,13 +300,25 @@ def test_people_take_the_personal_a(train):
 @pytest.mark.parametrize(
     "infinitive, forms",
     [  # I, he, we, they: present | preterite (imperfect for states) | future
+        ("pedir", "pido pide pedimos piden | pedí pidió pedimos pidieron | pediré"),
+        ("traer", "traigo trae traemos traen | traje trajo trajimos trajeron | traeré"),
         ("conducir", "conduzco conduce conducimos conducen | conduje condujo"),
         ("tener", "tengo tiene tenemos tienen | tenía tenía teníamos tenían | tendré"),
         ("querer", "quiero quiere queremos quieren | quería quería queríamos | querré"),
+        ("jugar", "juego juega jugamos juegan | jugué jugó jugamos jugaron | jugaré"),
+        ("buscar", "busco busca buscamos buscan | busqué buscó buscamos buscaron"),
+        ("abrazar", "abrazo abraza abrazamos abrazan | abracé abrazó abrazamos"),
         ("ir", "voy va vamos van | fui fue fuimos fueron | iré irá iremos irán"),
+        ("dar", "doy da damos dan | di dio dimos dieron | daré dará daremos darán"),
+        ("ver", "veo ve vemos ven | vi vio vimos vieron | veré verá veremos verán"),
+        ("leer", "leo lee leemos leen | leí leyó leímos leyeron | leeré leerá"),
         ("oír", "oigo oye oímos oyen | oí oyó oímos oyeron | oiré oirá oiremos"),
+        ("dormir", "duermo duerme dormimos duermen | dormí durmió dormimos durmieron"),
         ("elegir", "elijo elige elegimos eligen | elegí eligió elegimos eligieron"),
+        ("seguir", "sigo sigue seguimos siguen | seguí siguió seguimos siguieron"),
+        ("construir", "construyo construye construimos construyen | construí"),
         ("ser", "soy es somos son | era era éramos eran | seré será seremos serán"),
+        ("estar", "estoy está estamos están | estaba estaba estábamos estaban"),
         ("enviar", "envío envía enviamos envían | envié envió enviamos enviaron"),
     ],
 )
