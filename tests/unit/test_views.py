@@ -25,13 +25,7 @@ from course_utils.looking.views import (
     show_sampling,
     show_scale,
 )
-from course_utils.models import (
-    Classifier,
-    DecoderLM,
-    Encoder,
-    EncoderDecoder,
-    LlamaLM,
-)
+from course_utils.models import Classifier, DecoderLM, Encoder, EncoderDecoder, LlamaLM
 from course_utils.recurrent import RecurrentSeq2Seq
 from tests.support.hostile import HOSTILE
 from tests.support.view_data import decoded, numbers, payload, stored_outputs
