@@ -1,13 +1,12 @@
 """The shipped models open, are small, can be made again, and do not recite."""
 
-import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from course_utils import pretrained
 from course_utils.config import LlamaConfig
@@ -58,9 +57,8 @@ def loss_on_its_world(name, model, tokenizer):
         batches = pair_batches(rows, batch_size=16, special=tokenizer)
         return mean_loss(model.double(), batches, 1, translation_loss)
     rows = [tokenizer.encode(story(index, seed=1).text)[:100] for index in range(8)]
-    return mean_loss(
-        model.double(), padded_batches(rows, batch_size=8, special=tokenizer), 1
-    )
+    batches = padded_batches(rows, batch_size=8, special=tokenizer)
+    return mean_loss(model.double(), batches, 1)
 
 
 LOSSES = {
@@ -75,14 +73,12 @@ LOSSES = {
 def test_the_weights_are_those_that_were_measured(name):
     """A weight changed by 1 % shows, but for biases of keys, which change nothing."""
     model, tokenizer = pretrained.load(name)
-    assert loss_on_its_world(name, model, tokenizer) == pytest.approx(
-        LOSSES[name], 1e-8
-    )
+    model, tokenizer = pretrained.load(name)
+    same = pytest.approx(LOSSES[name], 1e-8)
+    assert loss_on_its_world(name, model, tokenizer) == same
     with torch.no_grad():
         next(w for n, w in model.named_parameters() if "to_queries" in n).mul_(1.01)
-    assert loss_on_its_world(name, model, tokenizer) != pytest.approx(
-        LOSSES[name], 1e-8
-    )
+    assert loss_on_its_world(name, model, tokenizer) != same
 
 
 @pytest.mark.long
@@ -107,14 +103,6 @@ def test_the_command_that_made_it_still_learns(name, data, steps, tmp_path):
         assert torch.equal(weight.to(torch.bfloat16).float(), stored), key
     text = load_texts("stories", limit=1)[0] if data == "stories" else "The cat sleeps."
     assert tokenizer.encode(text) == recipe.tokenizer.encode(text)
-
-
-def test_tied_matrices_are_still_one_after_loading(tmp_path):
-    recipe = train_shipped.tinystories("stories", limit=40, steps=1)
-    assert isinstance(recipe.model, LlamaLM)
-    pretrained.save(recipe.model, recipe.tokenizer, tmp_path)
-    model, _ = pretrained.load(tmp_path)
-    assert model.head.weight is model.tokens.weight
 
 
 # --- save and load -------------------------------------------------------------------
@@ -149,9 +137,7 @@ def test_weights_keep_their_type_unless_another_is_asked_for(tmp_path, dtype):
 
 def test_loading_does_not_round(tmp_path):
     model, tokenizer = small_model()
-    model.double()
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight)
+    torch.nn.init.normal_(model.double().head.weight)
     pretrained.save(model, tokenizer, tmp_path)
     torch.set_default_dtype(torch.float64)
     try:
@@ -159,6 +145,7 @@ def test_loading_does_not_round(tmp_path):
     finally:
         torch.set_default_dtype(torch.float32)
     assert torch.equal(back.head.weight, model.head.weight)
+    assert back.head.weight is back.tokens.weight  # tied matrices are still one
 
 
 def test_the_command_stores_bfloat16(tmp_path, monkeypatch):
@@ -169,28 +156,13 @@ def test_the_command_stores_bfloat16(tmp_path, monkeypatch):
     assert {weight.dtype for weight in stored(folder).values()} == {torch.bfloat16}
 
 
-def change_config(folder, **changes):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def assert_refused(folder, sentence):
-    with pytest.raises(ValueError, match=sentence) as caught:
-        pretrained.load(folder)
-    assert len(str(caught.value)) < 320 and "\n" not in str(caught.value)
-
-
-def test_load_names_what_ships_and_what_is_missing(tmp_path):
-    ships = "tinystories, stories, translator, senses"
-    assert_refused("gpt2", rf"{ships}, or a folder.*'gpt2', which has no config.json")
-    assert_refused(tmp_path, "which has no config.json")
+def test_weights_that_are_missing_are_named_in_a_short_sentence(tmp_path):
     pretrained.save(*small_model(), tmp_path)
-    for name in ("tokenizer.json", "model.safetensors"):
-        content = (tmp_path / name).read_bytes()
-        (tmp_path / name).unlink()
-        assert_refused(tmp_path, f"which has no {name}")
-        (tmp_path / name).write_bytes(content)
-    pretrained.load(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text().replace('_layers": 1', '_layers": 2'))
+    with pytest.raises(ValueError, match=r"Missing key.* \"blocks\.1") as caught:
+        pretrained.load(tmp_path)
+    assert len(str(caught.value)) < 320 and "\n" not in str(caught.value)
 
 
 def test_a_folder_that_is_named_like_a_shipped_model_is_not_mistaken(
@@ -199,43 +171,10 @@ def test_a_folder_that_is_named_like_a_shipped_model_is_not_mistaken(
     model, tokenizer = small_model()
     monkeypatch.chdir(tmp_path)
     pretrained.save(model, tokenizer, "stories")
-    assert_refused("stories", r"shipped model and a folder here: load\('./stories'\)")
+    sentence = r"shipped model and a folder here: load\('./stories'\)"
+    with pytest.raises(ValueError, match=sentence):
+        pretrained.load("stories")
     assert pretrained.load("./stories")[0].config == model.config
-
-
-def test_files_that_do_not_fit_are_refused(tmp_path):
-    model, tokenizer = small_model()
-
-    def fresh():
-        pretrained.save(model, tokenizer, tmp_path)
-
-    fresh()
-    config = json.loads((tmp_path / "config.json").read_text())["config"]
-    for changes, sentence in (
-        ({"kind": "Mamba"}, r"hold a kind \(LlamaLM, .* got KeyError\('Mamba'\)"),
-        (
-            {"config": None},
-            "config.json must hold a kind .* and its config, got Attrib",
-        ),
-        ({"config": config | {"width": 3}}, "'width'"),
-        ({"config": config | {"d_model": 7}}, "d_model=7 is not divisible"),
-        ({"config": config | {"num_layers": 2}}, "blocks.1"),
-        ({"config": config | {"d_model": 16}}, r"size mismatch for .*8\].*16\]"),
-        ({"config": config | {"tied": False}}, 'Missing key.* "head.weight"'),
-        ({"kind": "Classifier"}, "config.json must hold a kind .* got TypeError"),
-    ):
-        fresh()
-        change_config(tmp_path, **changes)
-        assert_refused(tmp_path, sentence)
-    fresh()
-    weights = tmp_path / "model.safetensors"
-    save_file(stored(tmp_path) | {"more": torch.ones(1)}, weights)
-    assert_refused(tmp_path, 'not valid for config.json: Unexpected key.* "more"')
-    weights.write_bytes(weights.read_bytes()[:50])
-    assert_refused(tmp_path, "model.safetensors is not valid")
-    for content in ("{", "[]", "{}"):
-        (tmp_path / "config.json").write_text(content)
-        assert_refused(tmp_path, "must hold a kind .*import_llama")
 
 
 def test_a_tokenizer_of_another_model_is_refused(tmp_path):
@@ -284,16 +223,12 @@ def test_the_storyteller_does_not_recite_its_training_stories():
         known |= runs_of_words(text)
     assert runs_of_words(load_texts(REAL_STORIES, limit=1)[0]) <= known
     model, tokenizer = pretrained.load("tinystories")
-    start = torch.full((20, 1), tokenizer.eos_id)
-    generator = torch.Generator().manual_seed(0)
-    ids = sample(
-        CachedStep(model),
-        start,
-        250,
-        stop_id=tokenizer.eos_id,
-        pad_id=tokenizer.pad_id,
-        generator=generator,
-    )
+    model, tokenizer = pretrained.load("tinystories")
+    end = tokenizer.eos_id
+    start = torch.full((20, 1), end)
+    options = {"stop_id": end, "pad_id": tokenizer.pad_id}
+    options["generator"] = torch.Generator().manual_seed(0)
+    ids = sample(CachedStep(model), start, 250, **options)
     written = [tokenizer.decode(row) for row in ids]
     assert sum(len(text.split()) for text in written) > 1_000
     recited = [run for text in written for run in runs_of_words(text) & known]
