@@ -2,18 +2,12 @@
 
 import ast
 import builtins
-import json
 from itertools import pairwise
 
 import pytest
 
 from nbval_strict.plugin import expect_none
-from tests.support.notebook_rules import ROOT, code_cells, joined
-
-NOTEBOOKS = {
-    path.name[:2]: json.loads(path.read_text("utf-8"))
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
-}
+from tests.support.notebook_code import NOTEBOOKS, code_cells
 
 LOOSE = 100  # a distance between two numbers that no claim may tolerate
 
@@ -87,8 +81,7 @@ def is_trivial(claim):
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
 def test_each_assert_of_a_notebook_can_fail(number):
-    sources = [joined(cell["source"]) for cell in code_cells(NOTEBOOKS[number])]
-    expect_none(empty_asserts(sources))
+    expect_none(empty_asserts(source for source, _ in code_cells(number)))
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,18 @@
 """Links lead where their words say: to a notebook, a section, a page, a term."""
 
 import functools
-import json
 import re
 
 import pytest
 
 from nbval_strict.plugin import expect_none
-from tests.support.notebook_rules import ROOT, joined, link_problems
+from tests.support.notebook_code import PATHS, texts
+from tests.support.notebook_rules import ROOT
 
 FOLDER = ROOT / "notebooks"
-PATHS = {path.name: path for path in sorted(FOLDER.glob("[0-9]*.ipynb"))}
-PAGES = {
-    path: path.read_text("utf-8")
-    for path in [
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        *FOLDER.glob("book/*.md"),
-    ]
-}
+NAMES = {path.name: number for number, path in PATHS.items()}
+OUTSIDE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = {p: p.read_text("utf-8") for p in (*OUTSIDE, *FOLDER.glob("book/*.md"))}
 GLOSSARY = FOLDER / "book" / "glossary.md"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(#{1,4}) +(.+)")
@@ -27,9 +21,7 @@ HEADING = re.compile(r"(#{1,4}) +(.+)")
 @functools.cache
 def prose(name):
     """The text cells of a notebook, without fenced code."""
-    cells = json.loads(PATHS[name].read_text("utf-8"))["cells"]
-    texts = [joined(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    return "\n".join(without_fences(text) for text in texts)
+    return "\n".join(without_fences(text) for text in texts(NAMES[name]))
 
 
 def without_fences(text):
@@ -61,7 +53,7 @@ def sections(text):
 
 def text_of(path):
     """What a link into this file can reach."""
-    if path.name in PATHS:
+    if path.name in NAMES:
         return prose(path.name)
     return without_fences(path.read_text("utf-8"))
 
@@ -84,7 +76,6 @@ def complaints(text, folder):
                 yield f"[{words}]({link}) does not name its page"
         elif anchor:
             yield from section_complaints(words, link, sections(text_of(path)), anchor)
-    yield from link_problems(text)
 
 
 def section_complaints(words, link, there, anchor):
@@ -105,7 +96,7 @@ def plain(text):
     return " ".join(re.sub(r"\$[^$]*\$|[*_`]", "", text).casefold().split())
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", NAMES)
 def test_links_of_a_notebook(name):
     expect_none(complaints(prose(name), FOLDER))
 
@@ -128,7 +119,7 @@ def test_terms_occur_where_the_glossary_sends_you():
 def test_the_map_of_the_first_page_leads_everywhere():
     table = re.findall(r"^\| .*$", prose("00_start_here.ipynb"), re.M)
     linked = {link for line in table for _, link in LINK.findall(line)}
-    assert linked == set(PATHS) - {"00_start_here.ipynb"}
+    assert linked == set(NAMES) - {"00_start_here.ipynb"}
 
 
 BROKEN = {

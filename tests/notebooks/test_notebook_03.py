@@ -1,23 +1,14 @@
 """Notebook 03 builds its own masks; they must equal those of course_utils.masks."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from course_utils.attention import attention_weights
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from named_mistakes import examine
-from tests.support import notebook_code
 from tests.support.bank import BANK
 
 BATCH, QUERIES, HEADS, PAD = 2, 5, 7, 0
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03_masks.ipynb"
-
-
-@pytest.fixture(scope="module")
-def built():
-    return notebook_code.built("03")
 
 
 @pytest.fixture
@@ -31,11 +22,8 @@ def test_its_causal_mask_is_the_packages(built, length):
     assert torch.equal(built["past_only"](length), causal_mask(length))
 
 
-def test_its_padding_mask_is_the_packages(built, ids):
+def test_its_padding_and_joined_masks_are_the_packages(built, ids):
     assert torch.equal(built["real_keys"](ids, PAD), padding_mask(ids, PAD))
-
-
-def test_its_joined_mask_is_the_packages(built, ids):
     masks = causal_mask(QUERIES), padding_mask(ids, PAD)
     assert torch.equal(built["all_of"](*masks), combine_masks(*masks))
 
@@ -55,12 +43,8 @@ def test_the_repair_of_its_bug_is_the_packages_mask_and_the_bug_is_not(built, id
     assert not torch.equal(built["decoder_mask"](ids, PAD), right)
 
 
-def test_what_it_leaves_to_the_reader_is_not_tried_and_its_own_code_is_right(built):
+def test_its_own_code_answers_its_exercises(built):
     own = {"causal": "past_only", "padding": "real_keys", "join": "all_of"}
     for exercise, name in {**own, "weights": "masked_weights"}.items():
         report = examine(BANK[f"masks.{exercise}"], built[name])
         assert report.status == "right", report.text
-    text = NOTEBOOK.read_text(encoding="utf-8")
-    masks = [name for name in BANK if name.startswith("masks.")]
-    stored = {name: text.count(f'"○ {name}: not tried yet') for name in masks}
-    assert stored == dict.fromkeys(masks, 1)

@@ -1,7 +1,5 @@
 """What notebook 04 builds is what the package holds."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from nb04_relative import relative_bias
@@ -15,23 +13,9 @@ from course_utils.positions import (
     rotate,
     sinusoidal_positions,
 )
-from tests.support import notebook_code
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "04_positions.ipynb"
 BATCH, HEADS, LENGTH, MAX_LENGTH, WIDTH = 2, 3, 5, 7, 6
-
-
-@pytest.fixture(scope="module")
-def built():
-    return notebook_code.built("04")
-
-
-@pytest.fixture(autouse=True)
-def float64():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.mark.parametrize("width", [1, 2, WIDTH, WIDTH + 1])

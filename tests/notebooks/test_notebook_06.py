@@ -1,9 +1,6 @@
 """Notebook 06: what it builds equals the package's; its answers cure its bug."""
 
-import ast
-import json
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,30 +8,11 @@ import torch
 from torch import nn
 
 from course_utils.recurrent import RecurrentSeq2Seq
-from tests.support import notebook_code
+from tests.support.notebook_code import code_cells, texts
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "06_recurrent_attention.ipynb"
-CELLS = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
 BATCH, SOURCE, TARGET, WIDTH, VOCAB = 2, 5, 4, 6, 13
-
-
-def source_of(cell):
-    return "".join(cell["source"])
-
-
-@pytest.fixture(scope="module")
-def built():
-    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
-    return notebook_code.built("06", SPECIAL=special)
-
-
-@pytest.fixture(autouse=True)
-def double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
+KNOWN = {"SPECIAL": SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)}
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def ids():
@@ -76,35 +54,15 @@ def test_reversals_are_reversals(built):
 def test_the_bug_to_find_is_there_and_its_answer_cures_it(built):
     model = RecurrentSeq2Seq(VOCAB, VOCAB, WIDTH, score=None)
     source, target = ids()
-    torch.testing.assert_close(
-        built["colleague"](model, source, target), model(source, target)
-    )
+    sick, repaired = built["colleague"], built["repaired"]
+    torch.testing.assert_close(sick(model, source, target), model(source, target))
     source[0, 3:] = 0
     expected = model(source, target)
-    assert not torch.allclose(built["colleague"](model, source, target), expected)
-    torch.testing.assert_close(built["repaired"](model, source, target), expected)
-    answer = re.search(r"```python\n(last = .*?)```", markdown(), re.S)[1]
-    repaired = ast.unparse(ast.parse(answer))
-    (cell,) = [c for c in CELLS if "def repaired" in source_of(c)]
-    assert all(line.strip() in source_of(cell) for line in answer.splitlines() if line)
-    assert repaired.startswith("last")
-
-
-def markdown():
-    return "\n".join(source_of(c) for c in CELLS if c["cell_type"] == "markdown")
-
-
-@pytest.mark.parametrize("stub", ["my_general", "my_additive", "my_step", "my_gate"])
-def test_what_the_reader_is_to_write_is_not_written_yet(stub):
-    (cell,) = [
-        c
-        for c in CELLS
-        if re.search(rf"(def )?{stub}( =|\()", source_of(c))
-        and "check(" in source_of(c)
-    ]
-    messages = ["".join(o["data"]["text/plain"]) for o in cell["outputs"]]
-    assert len(messages) == source_of(cell).count("check(")
-    assert all("not tried yet" in text for text in messages)
+    assert not torch.allclose(sick(model, source, target), expected)
+    torch.testing.assert_close(repaired(model, source, target), expected)
+    answer = re.search(r"```python\n(last = .*?)```", "\n".join(texts("06")), re.S)[1]
+    (cell,) = [source for source, _ in code_cells("06") if "def repaired" in source]
+    assert all(line.strip() in cell for line in answer.splitlines() if line)
 
 
 def test_the_longest_chain_is_counted(built):

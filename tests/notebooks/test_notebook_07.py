@@ -1,8 +1,5 @@
 """What notebook 07 builds is what the package holds."""
 
-from pathlib import Path
-
-import pytest
 import torch
 from nb07_smoothing import smoothed
 from torch import nn
@@ -11,15 +8,9 @@ from course_utils.blocks import DecoderBlock
 from course_utils.config import EncoderDecoderConfig, StackConfig
 from course_utils.masks import causal_mask
 from course_utils.models import EncoderDecoder
-from tests.support import notebook_code
-from tests.support.notebook_code import code_cells
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "07_encoder_decoder.ipynb"
 BATCH, TARGETS, SOURCES, WIDTH, MEMORY_WIDTH, VOCABULARY = 2, 3, 5, 24, 16, 11
-
-
-def built():
-    return notebook_code.built("07")
+CONFIG = StackConfig(d_model=WIDTH, num_heads=4, num_layers=1, d_ff=40)
 
 
 def copy_block(ours, theirs):
@@ -34,16 +25,12 @@ def copy_block(ours, theirs):
         getattr(theirs, place).norm.load_state_dict(norm.state_dict())
 
 
-def test_the_decoder_block_is_the_packages_masked_or_not():
-    ours = built()["OurDecoderBlock"](WIDTH, 4, 40, MEMORY_WIDTH)
-    theirs = DecoderBlock(
-        StackConfig(d_model=WIDTH, num_heads=4, num_layers=1, d_ff=40), MEMORY_WIDTH
-    )
+def test_the_decoder_block_is_the_packages_masked_or_not(built):
+    ours = built["OurDecoderBlock"](WIDTH, 4, 40, MEMORY_WIDTH)
+    theirs = DecoderBlock(CONFIG, MEMORY_WIDTH)
     copy_block(ours, theirs)
-    x, memory = (
-        torch.randn(BATCH, TARGETS, WIDTH),
-        torch.randn(BATCH, SOURCES, MEMORY_WIDTH),
-    )
+    x = torch.randn(BATCH, TARGETS, WIDTH)
+    memory = torch.randn(BATCH, SOURCES, MEMORY_WIDTH)
     torch.testing.assert_close(ours(x, memory), theirs(x, memory))
     seen = torch.tensor([[True] * SOURCES, [True] * 3 + [False] * 2])[:, None, None]
     masks = causal_mask(TARGETS), seen
@@ -51,12 +38,10 @@ def test_the_decoder_block_is_the_packages_masked_or_not():
     assert not torch.allclose(ours(x, memory), ours(x, memory, *masks))
 
 
-def test_the_translator_is_the_packages_padding_included():
-    encoder, decoder = (
-        StackConfig(d_model=WIDTH, num_heads=2, num_layers=3, d_ff=40),
-        StackConfig(d_model=WIDTH, num_heads=4, num_layers=2, d_ff=56),
-    )
-    ours = built()["OurTranslator"](VOCABULARY, encoder, decoder)
+def test_the_translator_is_the_packages_padding_included(built):
+    encoder = StackConfig(d_model=WIDTH, num_heads=2, num_layers=3, d_ff=40)
+    decoder = StackConfig(d_model=WIDTH, num_heads=4, num_layers=2, d_ff=56)
+    ours = built["OurTranslator"](VOCABULARY, encoder, decoder)
     config = EncoderDecoderConfig(
         source_vocab_size=VOCABULARY,
         target_vocab_size=VOCABULARY,
@@ -79,30 +64,15 @@ def test_the_translator_is_the_packages_padding_included():
     torch.testing.assert_close(ours(source, target), theirs(source, target))
 
 
-def test_the_colleagues_block_is_deaf_and_the_cured_one_is_the_packages():
-    names, config = (
-        built(),
-        StackConfig(d_model=WIDTH, num_heads=4, num_layers=1, d_ff=40),
-    )
-    theirs, x = DecoderBlock(config), torch.randn(BATCH, TARGETS, WIDTH)
-    cured, deaf = names["CuredBlock"](config), names["ColleaguesBlock"](config)
+def test_the_colleagues_block_is_deaf_and_the_cured_one_is_the_packages(built):
+    theirs, x = DecoderBlock(CONFIG), torch.randn(BATCH, TARGETS, WIDTH)
+    cured, deaf = built["CuredBlock"](CONFIG), built["ColleaguesBlock"](CONFIG)
     cured.load_state_dict(theirs.state_dict())
     deaf.load_state_dict(theirs.state_dict())
     one, other = torch.randn(2, BATCH, SOURCES, WIDTH)
     torch.testing.assert_close(cured(x, one), theirs(x, one))
     torch.testing.assert_close(deaf(x, one), deaf(x, other))
     assert not torch.allclose(cured(x, one), cured(x, other))
-
-
-STUBS = ["cross_attention", "target", "loss", "greedy"]
-
-
-@pytest.mark.parametrize("stub", STUBS)
-def test_what_the_reader_is_to_write_is_not_written_yet(stub):
-    (cell,) = [both for both in code_cells("07") if f"def my_{stub}(" in both[0]]
-    messages = ["".join(output["data"]["text/plain"]) for output in cell[1]]
-    assert len(messages) == cell[0].count("check(")
-    assert all("not tried yet" in text for text in messages)
 
 
 def test_a_soft_target_is_the_one_of_the_loss():

@@ -1,25 +1,15 @@
 """The tokenizer that notebook 10 builds is the package's, and its texts are unseen."""
 
-from pathlib import Path
-
 import pytest
 
 from course_utils import bpe
 from known_worlds.stories import story
-from tests.support import notebook_code
 from tests.support.bank import BANK
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "10_tokenizer.ipynb"
 TRAINERS = ("train_naive", "train_tables", "train_heap")
+NAMES = ("FIRST", "number", "count_pairs", "count_words", "join", "make_tables")
+NAMES += ("merge_in_tables", *TRAINERS, "encode_word", "encode")
 TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
-
-
-@pytest.fixture(scope="module")
-def built():
-    functions = ("count_pairs", "count_words", "join", "make_tables", "merge_in_tables")
-    return notebook_code.built(
-        "10", "FIRST", "number", *functions, *TRAINERS, "encode_word", "encode"
-    )
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)

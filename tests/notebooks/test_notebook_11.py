@@ -1,7 +1,5 @@
 """The backbone that notebook 11 builds is the package's DecoderLM."""
 
-from pathlib import Path
-
 import torch
 from torch import nn
 
@@ -10,23 +8,13 @@ from course_utils.models import DecoderLM
 from tests.support.bank import BANK
 from tests.support.notebook_code import built
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "11_backbone.ipynb"
-
 
 def test_the_backbone_is_the_packages():
-    stack = StackConfig(
-        d_model=24,
-        num_heads=4,
-        num_layers=3,
-        d_ff=40,
-        max_length=9,
-        activation="gelu",
-        positions="learned",
-    )
-    ours, theirs = (
-        built("11", "Backbone")["Backbone"](31, stack),
-        DecoderLM(DecoderConfig(vocab_size=31, stack=stack)),
-    )
+    sizes = {"d_model": 24, "num_heads": 4, "num_layers": 3, "d_ff": 40}
+    kinds = {"activation": "gelu", "positions": "learned"}
+    stack = StackConfig(**sizes, **kinds, max_length=9)
+    ours = built("11", "Backbone")["Backbone"](31, stack)
+    theirs = DecoderLM(DecoderConfig(vocab_size=31, stack=stack))
     for weight in ours.parameters():
         nn.init.normal_(weight, std=0.3)
     state = ours.state_dict()

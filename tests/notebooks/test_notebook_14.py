@@ -1,7 +1,5 @@
 """The chooser and the cache that notebook 14 builds are the package's."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from nb14_cache import cached_step, keys_computed
@@ -13,40 +11,20 @@ from course_utils.decoding import CachedStep, next_token_probabilities, sample
 from course_utils.masks import causal_mask
 from course_utils.models import LlamaLM
 from course_utils.positions import rotary_table, rotate
-from tests.support import notebook_code
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "14_generation.ipynb"
 BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
 NAMES = ("next_token_chances", "write", "Memory", "CachedTeller", "Colleague")
 
 
 @pytest.fixture
-def built():
-    return notebook_code.built("14", *NAMES)
-
-
-@pytest.fixture
 def model():
     torch.manual_seed(0)
-    model = LlamaLM(
-        LlamaConfig(
-            vocab_size=VOCAB,
-            d_model=24,
-            num_heads=4,
-            num_kv_heads=2,
-            num_layers=3,
-            d_ff=40,
-            max_length=20,
-        )
-    ).double()
+    sizes = {"d_model": 24, "num_heads": 4, "num_kv_heads": 2, "num_layers": 3}
+    config = LlamaConfig(vocab_size=VOCAB, **sizes, d_ff=40, max_length=20)
+    model = LlamaLM(config).double()
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.4)
     return model.eval().requires_grad_(False)
-
-
-@pytest.fixture
-def prompt():
-    return torch.randint(4, VOCAB, (BATCH, PROMPT))
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
@@ -64,14 +42,13 @@ def test_the_memory_is_the_packages_layer_cache(built):
     ours, theirs = built["Memory"](), LayerCache()
     for new in (3, 1, 2):
         keys, values = torch.randn(2, BATCH, 4, new, 5)
-        for mine, other in zip(
-            ours.append(keys, values), theirs.append(keys, values), strict=True
-        ):
-            torch.testing.assert_close(mine, other)
+        torch.testing.assert_close(
+            ours.append(keys, values), theirs.append(keys, values)
+        )
 
 
-def test_the_cached_teller_is_the_packages_cached_step(built, model, prompt):
-    built["Memory"] = LayerCache  # the model's signature asks for this class
+def test_the_cached_teller_is_the_packages_cached_step(built, model, monkeypatch):
+    monkeypatch.setitem(built, "Memory", LayerCache)  # the model's signature asks so
     ours, theirs = built["CachedTeller"](model), CachedStep(model)
     wrong = built["Colleague"](model)
     ids = torch.randint(4, VOCAB, (BATCH, PROMPT + NEW))
@@ -81,7 +58,8 @@ def test_the_cached_teller_is_the_packages_cached_step(built, model, prompt):
         assert right == (end == PROMPT)
 
 
-def test_the_loop_writes_what_sample_writes(built, model, prompt):
+def test_the_loop_writes_what_sample_writes(built, model):
+    prompt = torch.randint(4, VOCAB, (BATCH, PROMPT))
     setting = {"temperature": 0.8, "top_k": 20, "top_p": 0.9}
     ours = built["write"](CachedStep(model), prompt, NEW, seed=5, **setting)
     dice = torch.Generator().manual_seed(5)

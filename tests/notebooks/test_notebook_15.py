@@ -1,7 +1,6 @@
 """What notebook 15 measures is what it says: heads taken out, and scores of maps."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,15 +12,9 @@ from course_utils.attention import MultiHeadAttention
 from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
 from course_utils.looking.recording import record
 from course_utils.models import EncoderDecoder, LlamaLM
-from tests.support import notebook_code
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "15_looking_inside.ipynb"
 BATCH, LENGTH, HEADS, WIDTH, VOCABULARY = 2, 7, 3, 24, 11
-
-
-@pytest.fixture(scope="module")
-def built():
-    return notebook_code.built("15")
+SIZES = {"d_model": WIDTH, "num_heads": HEADS, "num_layers": 2, "d_ff": 16}
 
 
 def attention():
@@ -72,11 +65,7 @@ def test_nothing_removed_and_everything_put_back(built):
 
 
 def test_a_removed_head_is_removed_while_recording_too(built):
-    model = LlamaLM(
-        LlamaConfig(
-            vocab_size=VOCABULARY, d_model=WIDTH, num_heads=HEADS, num_layers=2, d_ff=16
-        )
-    ).double()
+    model = LlamaLM(LlamaConfig(vocab_size=VOCABULARY, **SIZES)).double()
     ids = torch.randint(VOCABULARY, (BATCH, LENGTH))
     with built["without"](model, "blocks.1.attention.attend", [0, 2]):
         silent = model(ids)
@@ -114,8 +103,7 @@ def test_keys_of_equal_length_keep_their_directions(built):
 
 def test_the_slices_of_the_heads_make_the_layer(built):
     """Summed over heads, what W_v and W_o do to a text of one token is the layer."""
-    sizes = {"d_model": WIDTH, "num_heads": HEADS, "num_layers": 1, "d_ff": 16}
-    model = LlamaLM(LlamaConfig(vocab_size=VOCABULARY, **sizes)).double()
+    model = LlamaLM(LlamaConfig(vocab_size=VOCABULARY, **SIZES)).double()
     x = torch.randn(BATCH, 1, WIDTH, dtype=torch.float64)
     total = 0
     for head in range(HEADS):
@@ -151,15 +139,10 @@ def test_the_scores_of_the_exercises_are_those_of_the_notebook(built):
 
 
 def test_the_colleague_forgets_the_mask_and_the_cure_is_the_recording(built):
-    stack = StackConfig(d_model=WIDTH, num_heads=HEADS, num_layers=1, d_ff=16)
-    model = EncoderDecoder(
-        EncoderDecoderConfig(
-            source_vocab_size=VOCABULARY,
-            target_vocab_size=VOCABULARY,
-            encoder=stack,
-            decoder=stack,
-        )
-    )
+    stack = StackConfig(**SIZES)
+    vocab_sizes = dict.fromkeys(("source_vocab_size", "target_vocab_size"), VOCABULARY)
+    config = EncoderDecoderConfig(**vocab_sizes, encoder=stack, decoder=stack)
+    model = EncoderDecoder(config)
     ids = torch.randint(1, VOCABULARY, (2, 1, LENGTH))
     with record(model) as seen:
         model(*ids)

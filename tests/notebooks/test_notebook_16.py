@@ -98,11 +98,7 @@ REPAIRS = {
         ["F.dropout(hidden, 0.3, self.training)"],
         ["hidden", "F.dropout(hidden, 0.3, not self.training)"],
     ),
-    15: (
-        ".tril()",
-        [".tril(diagonal=known)"],
-        ["", ".tril(diagonal=known + 1)"],
-    ),
+    15: (".tril()", [".tril(diagonal=known)"], ["", ".tril(diagonal=known + 1)"]),
     16: (
         "values.min()",
         ["values[:, -1:]", "values.amin(dim=-1, keepdim=True)"],

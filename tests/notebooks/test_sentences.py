@@ -5,7 +5,6 @@ recorded runs) stand in quoted_numbers.txt, a line for each notebook.
 """
 
 import copy
-import json
 import random
 import re
 from pathlib import Path
@@ -13,13 +12,10 @@ from pathlib import Path
 import pytest
 
 from nbval_strict.plugin import expect_none
+from tests.support.notebook_code import NOTEBOOKS
 from tests.support.notebook_rules import ROOT, joined
 from tests.support.sentences import figures, swapped_alts, unsupported_numbers
 
-NOTEBOOKS = {
-    path.name[:2]: json.loads(path.read_text("utf-8"))
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
-}
 LIST = Path(__file__).with_name("quoted_numbers.txt")
 QUOTED = {
     line.split()[0]: set(line.split()[1:])

@@ -1,21 +1,18 @@
 """No notebook tells an answer above its question's run; each early one is noticed."""
 
-import json
-
 import pytest
 
 from nbval_strict.plugin import expect_none
-from tests.support.notebook_rules import ROOT
+from tests.support.notebook_code import NOTEBOOKS
 from tests.support.spoilers import spoilers
 
-PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 QUESTION = "## 1 · Waves\n\n*Predict.* How many waves will the curve show?"
 DEFINED = 'def my_waves(length, width):\n    """Waves."""\n\n\n'
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_no_answer_stands_above_its_run(path):
-    expect_none(spoilers(json.loads(path.read_text("utf-8"))))
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_no_answer_stands_above_its_run(number):
+    expect_none(spoilers(NOTEBOOKS[number]))
 
 
 def text(source):

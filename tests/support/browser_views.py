@@ -145,10 +145,7 @@ def use_bertviz(page, view):
 
 
 PIECES = ("sampling", "scale", "rotation", "query")
-USES = {
-    "explorer": use_explorer,
-    "comparison": use_comparison,
-}
+USES = {"explorer": use_explorer, "comparison": use_comparison}
 USES |= dict.fromkeys(PIECES, use_piece)
 
 

@@ -9,13 +9,24 @@ from typing import Any
 
 from tests.support.notebook_rules import ROOT, joined
 
+PATHS = {
+    path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+}
+NOTEBOOKS = {
+    number: json.loads(path.read_text("utf-8")) for number, path in PATHS.items()
+}
+
 
 def code_cells(number):
     """(source, stored outputs) of each code cell of the notebook, such as "07"."""
-    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    code = [c for c in NOTEBOOKS[number]["cells"] if c["cell_type"] == "code"]
     return [(joined(cell["source"]), cell["outputs"]) for cell in code]
+
+
+def texts(number):
+    """The source of each cell of text."""
+    cells = NOTEBOOKS[number]["cells"]
+    return [joined(c["source"]) for c in cells if c["cell_type"] == "markdown"]
 
 
 def defined(node):

@@ -62,6 +62,10 @@ def is_folded(cell):
     return cell["metadata"].get("jupyter", {}).get("source_hidden", False)
 
 
+def is_ignored(cell):
+    return "nbval-ignore-output" in cell["metadata"].get("tags", [])
+
+
 def code_cells(notebook):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
