@@ -2,7 +2,6 @@
 
 import base64
 import copy
-import functools
 import io
 import os
 import re
@@ -16,7 +15,7 @@ from zlib import compress
 import nbformat
 import numpy as np
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
 from attention_views import page
@@ -26,13 +25,7 @@ from nbval_strict.plugin import expect_none, quiet_variables
 from tests.support import course_notebooks
 from tests.support.mirror_data import trained_model
 from tests.support.notebook_environment import PATH
-from tests.support.notebook_rules import (
-    ROOT,
-    link_problems,
-    problems,
-    style,
-    style_problems,
-)
+from tests.support.notebook_rules import ROOT, problems, style, style_problems
 from tools.refresh import refresh
 
 pytestmark = pytest.mark.slow
@@ -40,46 +33,33 @@ DRAW = """\
 import numpy as np
 from matplotlib.figure import Figure
 from course_utils.looking import plots
-def draw(alt, bend=1.0, point=3, title="keeps a share", label="w (1 - w)", number=8):
+def draw(alt, bend=1.0, title="keeps a share", label="w (1 - w)", number=8):
     figure = Figure(figsize=(4, 3))
     axes = figure.subplots()
     x = np.linspace(0, 6, 200)
     axes.plot(x, np.sin(x * bend))
-    axes.plot([point], [0], "o", markersize=4)
     axes.set(title=title, xlabel=label)
     axes.text(1, 0, str(number))
     plots.show(figure, alt)
-def shade(cell=1.0, colors="Greys"):
-    figure = Figure(figsize=(4, 3))
-    cells = np.ones((9, 9))
-    cells[0, 0] = 4.0
-    cells[3, 3] *= cell
-    figure.subplots().imshow(cells, cmap=colors)
-    plots.show(figure, "Cells.")
-def dark(shift):
+def shade(shift):
     from matplotlib.colors import LinearSegmentedColormap
+    figure = Figure(figsize=(4, 3))
     ends = [(1, 1, 1), (0.6, 0.6, 0.6), (0.2 + shift, 0.2, 0.2)]
-    return LinearSegmentedColormap.from_list("ours", ends)"""
+    colors = LinearSegmentedColormap.from_list("ours", ends)
+    figure.subplots().imshow(np.diag([4, 1, 1]), cmap=colors)
+    plots.show(figure, "Cells.")"""
 HTML = "from IPython.display import HTML\nHTML('<b>{}</b>')"
 SVG = "from IPython.display import SVG\nSVG('<svg><text>{}</text></svg>')"
 WARNING = "import warnings\nwarnings.warn('sta' + 'le')\n1"
 OPEN = "import urllib.request\nurllib.request.urlopen({!r}, timeout=5).status"
 LONG = "HTML('<p>' + 'some words ' * 2000 + '{} more' + ' and words' * 2000)"
-SOCKET = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=5)"
-
 ADVICE = r"(.|\n)*If this is meant: make refresh NB=9"
 
 # kind -> (the source whose outputs are stored, the source that is run, what is said)
 PLANTED = {
     "number": ("2 + 3", "2 + 4", "mismatch 'text/plain'"),
     "negative number": ("-0.5", "-0.6", r"\n--0\.5\n\+-0\.6\n"),
-    "shape": (
-        "np.ones((2, 3)).shape",
-        "np.ones((3, 2)).shape",
-        "mismatch 'text/plain'",
-    ),
     "figure": ("draw('a wave')", "draw('a wave', bend=1.1)", "figure 1 differs"),
-    "point": ("draw('a wave')", "draw('a wave', point=3.3)", "figure 1 differs"),
     "alt text": ("draw('a wave')", "draw('a curve')", r"\n-a wave\n\+a curve"),
     "no figure": ("draw('a wave')", "print()", "output fields"),
     "two figures": ("draw('a'); draw('b')", "draw('a')", "dissimilar number"),
@@ -112,16 +92,13 @@ PLANTED = {
         "dissimilar number",
     ),
     "network": ("1", OPEN.format("http://example.com/"), "run without a network"),
-    "raw network": ("1", SOCKET, "runs? without a network"),
-}
-PLANTED |= {  # changes of a picture that no tolerance sees
+    # changes of a picture that no tolerance sees
     "1e-4 of a curve": ("draw('a')", "draw('a', bend=1.0001)", "figure 1 differs"),
     "dark half of the colors": (
-        "shade(colors=dark(0))",
-        "shade(colors=dark(0.1))",
+        "shade(0)",
+        "shade(0.1)",
         r"figure 1 differs: \d+ of \d+ pixels \(limit 0",
     ),
-    "a cell by 3 %": ("shade()", "shade(1.03)", "figure 1 differs"),
 }
 PICTURE_WORDS = {  # what is written in a picture is compared on every machine
     "letter of a title": (
@@ -159,9 +136,8 @@ ELSEWHERE = PICTURE_WORDS | {  # made on another machine: compared by tolerance
     "figure": (
         "draw('a')",
         "draw('a', bend=1.1)",
-        r"by tolerance, because here is bits",
+        "by tolerance, because here is bits",
     ),
-    "point": ("draw('a')", "draw('a', point=3.3)", r"worst tile \(limit 20\)"),
     "1e-4 of a curve": ("draw('a')", "draw('a', bend=1.0001)", None),
 }
 TRAINED = {  # made on another machine, by a long training
@@ -180,11 +156,6 @@ IGNORED = {
     "ignored, silent": ("print(1)", "one = 1", f"other kinds of output{ADVICE}"),
     "ignored, warning": ("1", WARNING, f"stale{ADVICE}"),
 }
-
-
-def deflate(level, data, _):
-    """zlib at a level of our own choice."""
-    return compress(data, level)
 
 
 BOOKS = {
@@ -278,9 +249,11 @@ from urllib.request import urlopen"""
 
 
 def write_notebook(path, sources, tags=()):
-    cells = [new_markdown_cell("Words."), new_code_cell(DRAW)]
-    cells += [new_code_cell("import numpy as np\n5")]
-    cells += [new_code_cell(s, metadata={"tags": list(tags)}) for s in sources]
+    cells = []
+    for count, source in enumerate(sources, start=1):
+        cell = new_code_cell(source, execution_count=count)
+        cell.id, cell.metadata.tags = f"{path.name[:2]}-{count:03d}", list(tags)
+        cells.append(cell)
     nbformat.write(new_notebook(cells=cells), path)
 
 
@@ -314,7 +287,7 @@ def outcome(tmp_path_factory):
             patch.setenv(name, value)
         for name, (table, tags) in BOOKS.items():
             path = folder / f"{name}.ipynb"
-            write_notebook(path, [clean for clean, *_ in table.values()], tags)
+            write_notebook(path, [DRAW, *(clean for clean, *_ in table.values())], tags)
             assert refresh(path) == []
             first = path.read_bytes()
             if name == "91_ignored":
@@ -322,7 +295,7 @@ def outcome(tmp_path_factory):
                 assert path.read_bytes() == first, "refreshed twice, it differs"
     for name, (table, _) in BOOKS.items():
         notebook = nbformat.read(folder / f"{name}.ipynb", as_version=4)
-        for cell, (_, run, _) in zip(notebook.cells[3:], table.values(), strict=True):
+        for cell, (_, run, _) in zip(notebook.cells[1:], table.values(), strict=True):
             cell.source = run
         if name in ("92_elsewhere", "95_trained"):
             notebook.metadata.made_with.bits = "another"
@@ -330,19 +303,17 @@ def outcome(tmp_path_factory):
     return run_pytest(folder, NBVAL_PATIENCE="0", COURSE_DATA="worlds")
 
 
-HOOK = SimpleNamespace(pytest_nbval_html=course_notebooks.pytest_nbval_html)
-
-
 def test_views_are_compared_by_their_numbers(monkeypatch):
     """Another build of zlib may compress them in another way."""
     codes = np.arange(200) % 7
     texts = []
     for level in (9, 1):
-        monkeypatch.setattr(page.zlib, "compress", functools.partial(deflate, level))
+        deflate = lambda data, _, level=level: compress(data, level)  # noqa: E731
+        monkeypatch.setattr(page.zlib, "compress", deflate)
         texts += [page.compressed(codes), page.compressed(codes[::-1])]
     outputs = [[{"data": {"text/html": f'{{"map":"{text}"}}'}}] for text in texts]
-    compared = [bridge.comparable(one, HOOK) for one in outputs]
-    same, other, again, _ = compared
+    hook = SimpleNamespace(pytest_nbval_html=course_notebooks.pytest_nbval_html)
+    same, other, again, _ = [bridge.comparable(one, hook) for one in outputs]
     assert outputs[0] != outputs[2] and same == again != other
 
 
@@ -350,7 +321,7 @@ def test_each_planted_regression_is_caught_and_nothing_else(outcome):
     code, cases, printed = outcome
     assert code == 1
     for book, (table, _) in BOOKS.items():
-        for number, (kind, (_, _, expected)) in enumerate(table.items(), start=3):
+        for number, (kind, (_, _, expected)) in enumerate(table.items(), start=2):
             complaint = cases[book, f"In [{number}]"]
             if expected is None:
                 assert not complaint, f"{kind}: {complaint}"
@@ -366,107 +337,68 @@ def sound():
     """A notebook that keeps every rule."""
     cells = [new_markdown_cell("Words.", id="90-001")]
     for count in (1, 2):
-        text = {"output_type": "execute_result", "execution_count": count}
-        text |= {"metadata": {}, "data": {"text/plain": "5"}}
-        cells.append(
-            new_code_cell("2 + 3", id=f"90-00{count + 1}", execution_count=count)
-        )
-        cells[-1].outputs = [nbformat.from_dict(text)]
+        five = new_output("execute_result", {"text/plain": "5"}, execution_count=count)
+        cells.append(new_code_cell("2 + 3", execution_count=count, outputs=[five]))
+        cells[-1].id = f"90-00{count + 1}"
     return new_notebook(cells=cells)
 
 
-def put_output(cell, **data):
-    cell.outputs[0].data = {"text/plain": "5", **data}
+def shows(kind, data, **metadata):
+    return lambda c: c.outputs[0].update(
+        data={"text/plain": "5", kind: data}, metadata={kind: metadata}
+    )
+
+
+def source(text):
+    return lambda c: c.update(source=text)
+
+
+def tags(*names):
+    return lambda c: c.metadata.update(tags=list(names))
 
 
 def put_error(cell):
-    error = {"output_type": "error", "ename": "E", "evalue": "", "traceback": ["at 1"]}
-    cell.outputs = [nbformat.from_dict(error)]
+    cell.outputs = [new_output("error", ename="E", evalue="", traceback=["at 1"])]
 
 
 def put_stderr(cell):
-    text = {"output_type": "stream", "name": "stderr", "text": "UserWarning"}
-    cell.outputs = [nbformat.from_dict(text)]
-
-
-def put_worded_figure(cell):
-    put_output(cell, **{"image/png": "x"})
-    described = {"words": "q | 7", "alt": "A figure with these words: q | 7"}
-    cell.outputs[0].metadata = {"image/png": described}
+    cell.outputs = [new_output("stream", name="stderr", text="UserWarning")]
 
 
 SLASH = "/"
+WORDS = {"words": "q | 7", "alt": "A figure with these words: q | 7"}
+UNEXECUTED = "In [2] 90-003 was not executed in order"
+IN_SOURCE = f"In [2] 90-003 holds a path of a machine: {SLASH}tmp/a/b-1.txt"
+# kind -> (which cell of three, what is done to it, what is said)
 RULES = {
-    "unexecuted cell": (
-        2,
-        lambda c: c.update(execution_count=None),
-        "In [2] 90-003 was not executed in order",
-    ),
+    "unexecuted cell": (2, lambda c: c.update(execution_count=None), UNEXECUTED),
     "wrong order": (2, lambda c: c.update(execution_count=7), "in order"),
-    "removed alt text": (2, lambda c: put_output(c, **{"image/png": "x"}), "alt text"),
+    "removed alt text": (2, shows("image/png", "x"), "alt text"),
     "lost alt text": (2, lambda c: c.metadata.update(alt=["A."]), "no figure has"),
-    "words for an alt text": (2, put_worded_figure, "without alt text"),
-    "HTML image": (2, lambda c: put_output(c, **{"text/html": "<img src='a'>"}), "alt"),
-    "jpeg": (2, lambda c: put_output(c, **{"image/jpeg": "x"}), "nothing compares"),
-    "address": (
-        2,
-        lambda c: put_output(c, **{"text/plain": "<f at 0x7f12ab>"}),
-        "addr",
-    ),
-    "path in output": (
-        2,
-        lambda c: put_output(c, **{"text/plain": f"'{SLASH}home/ann/a.py'"}),
-        "path of a machine",
-    ),
-    "path in source": (
-        2,
-        lambda c: c.update(source=f"open('{SLASH}tmp/a/b-1.txt')"),
-        f"In [2] 90-003 holds a path of a machine: {SLASH}tmp/a/b-1.txt",
-    ),
-    "this machine": (0, lambda c: c.update(source=f"see {ROOT}"), "this machine"),
+    "words for an alt text": (2, shows("image/png", "x", **WORDS), "without alt text"),
+    "HTML image": (2, shows("text/html", "<img src='a'>"), "alt"),
+    "jpeg": (2, shows("image/jpeg", "x"), "nothing compares"),
+    "address": (2, shows("text/plain", "<f at 0x7f12ab>"), "addr"),
+    "in output": (2, shows("text/plain", f"'{SLASH}home/ann/a.py'"), "of a machine"),
+    "path in source": (2, source(f"open('{SLASH}tmp/a/b-1.txt')"), IN_SOURCE),
+    "this machine": (0, source(f"see {ROOT}"), "this machine"),
     "warning": (2, put_stderr, "stderr"),
     "traceback": (2, put_error, "traceback"),
     "exception": (2, put_error, "exactly if"),
-    "no exception": (
-        2,
-        lambda c: c.metadata.update(tags=["raises-exception"]),
-        "exactly",
-    ),
-    "skipped": (2, lambda c: c.metadata.update(tags=["nbval-skip"]), "mean nothing"),
-    "comment": (2, lambda c: c.update(source="# NBVAL_SKIP\n1"), "comment"),
-    "compared timing": (
-        2,
-        lambda c: c.metadata.update(tags=["timing"]),
-        "ignore-output",
-    ),
-    "folded in the book only": (
-        2,
-        lambda c: c.metadata.update(tags=["hide-input"]),
-        "in the book alike",
-    ),
-    "empty cell": (2, lambda c: c.update(source="  "), "is empty"),
+    "no exception": (2, tags("raises-exception"), "exactly"),
+    "skipped": (2, tags("nbval-skip"), "mean nothing"),
+    "comment": (2, source("# NBVAL_SKIP\n1"), "comment"),
+    "compared timing": (2, tags("timing"), "ignore-output"),
+    "folded in the book only": (2, tags("hide-input"), "in the book alike"),
+    "empty cell": (2, source("  "), "is empty"),
     "no alt": (
         0,
-        lambda c: c.update(source="![](../LICENSE)"),
+        source("![](../LICENSE)"),
         "text 90-001 shows ../LICENSE without alt",
     ),
-    "img no alt": (
-        0,
-        lambda c: c.update(source="<img src='../LICENSE'>"),
-        "without alt",
-    ),
-    "remote": (0, lambda c: c.update(source="![a](https://a.b/c.svg)"), "not a local"),
-    "lost": (0, lambda c: c.update(source="![a](../images/none.svg)"), "not a local"),
-    "link to another": (
-        0,
-        lambda c: c.update(source="[11 · The backbone](10_tokenizer.ipynb)"),
-        "words, '11 · The backbone', do not fit its target 10_tokenizer.ipynb",
-    ),
-    "link in a sentence": (
-        0,
-        lambda c: c.update(source="[see notebook 04](../03_masks.ipynb#5--masks)"),
-        "words, 'see notebook 04', do not fit",
-    ),
+    "img no alt": (0, source("<img src='../LICENSE'>"), "without alt"),
+    "remote": (0, source("![a](https://a.b/c.svg)"), "not a local"),
+    "lost": (0, source("![a](../images/none.svg)"), "not a local"),
     "repeated ids": (2, lambda c: c.update(id="90-001"), "id of their own"),
 }
 
@@ -479,14 +411,6 @@ def test_each_broken_rule_is_named(sound, kind):
     planted = copy.deepcopy(sound)
     plant(planted.cells[index])
     assert any(expected in what for what in problems(planted, folder))
-
-
-def test_links_that_fit_are_no_problem():
-    text = (
-        "[11 · The backbone](11_backbone.ipynb), [03](../notebooks/03_masks.ipynb), "
-        "[the masks](03_masks.ipynb), [2.5 times](03_masks.ipynb), [40 heads](a.md)"
-    )
-    assert list(link_problems(text)) == []
 
 
 def test_every_finding_is_reported():
@@ -512,15 +436,6 @@ def test_each_breach_of_style_is_named(sound, kind):
     assert any(expected in what for what in style_problems(style(sound)))
 
 
-def write_silent_notebook(path, sources):
-    """A notebook whose cells show nothing."""
-    cells = []
-    for count, source in enumerate([TRACED_IMPORTS, *sources], start=1):
-        name = f"{path.name[:2]}-{count:03d}"
-        cells.append(new_code_cell(source, id=name, execution_count=count))
-    nbformat.write(new_notebook(cells=cells), path)
-
-
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory):
     """The run of a notebook that leaves traces, and of one that is tidy."""
@@ -528,9 +443,9 @@ def traced(tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "elsewhere"
     elsewhere.mkdir()
     (folder / "known.txt").write_text("known")
-    write_silent_notebook(folder / "93_tidy.ipynb", TIDY)
-    sources = [source for source, _ in TRACES.values()]
-    write_silent_notebook(folder / "94_leaves.ipynb", sources)
+    write_notebook(folder / "93_tidy.ipynb", [TRACED_IMPORTS, *TIDY])
+    sources = [TRACED_IMPORTS, *(source for source, _ in TRACES.values())]
+    write_notebook(folder / "94_leaves.ipynb", sources)
     _, cases, _ = run_pytest(folder, PLANTED_ELSEWHERE=str(elsewhere))
     return cases
 
@@ -546,24 +461,24 @@ def test_each_trace_is_reported_with_its_cell(traced, kind):
 
 
 def test_a_tidy_notebook_leaves_no_trace(traced):
-    reported = {
-        name: text for (book, name), text in traced.items() if book == "93_tidy"
-    }
-    assert len(reported) == len(TIDY) + 4 and not any(reported.values()), reported
+    reported = [text for (book, _), text in traced.items() if book == "93_tidy"]
+    assert len(reported) == len(TIDY) + 4 and not any(reported), reported
 
 
 def test_messages_say_which_cell_what_differs_and_what_to_do(outcome):
     _, cases, _ = outcome
-    number = list(PLANTED).index("number") + 3
+    number, long, figure = (
+        list(PLANTED).index(kind) + 2
+        for kind in ("number", "one long line more", "figure")
+    )
     message = cases["90_planted", f"In [{number}]"]
-    assert f"90_planted.ipynb, In [{number}] 90-{number + 1:03d}: " in message
+    assert f"90_planted.ipynb, In [{number}] 90-{number:03d}: " in message
     assert "\n-5\n+6\n" in message and "make refresh NB=90" in message
     assert "\x1b" not in message and "The cell:\n2 + 4" in message
-    long = cases["90_planted", f"In [{list(PLANTED).index('one long line more') + 3}]"]
-    assert len(long) < 4000, "nobody reads a whole view"
-    drawn = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
+    assert len(cases["90_planted", f"In [{long}]"]) < 4000, "nobody reads a whole view"
+    drawn = cases["90_planted", f"In [{figure}]"]
     assert re.search(r"most, by \d+ of 255, at \d+ pixels from the left and \d+", drawn)
-    drawn = cases["92_elsewhere", f"In [{list(ELSEWHERE).index('figure') + 3}]"]
+    drawn = cases["92_elsewhere", f"In [{list(ELSEWHERE).index('figure') + 2}]"]
     assert re.search(r"RMS [\d.]+ over the figure \(limit 2\), [\d.]+ in the", drawn)
     assert re.search(r"worst tile \(limit 20\), \d+ pixels from the left", drawn)
     assert re.search(r"slowest: 90-\d+ [\d.]+ s", cases["90_planted", "budget"])
@@ -582,17 +497,14 @@ def test_an_alt_text_alone_is_compared():
 
 def test_a_changed_figure_is_written_beside_the_old_one(outcome):
     _, cases, printed = outcome
-    message = cases["90_planted", f"In [{list(PLANTED).index('figure') + 3}]"]
+    cell = list(PLANTED).index("figure") + 2
+    message = cases["90_planted", f"In [{cell}]"]
     path = Path(re.search(r"old, new, difference: (.*)", message)[1])
-    cell = list(PLANTED).index("figure") + 4
     assert path.name == f"90_planted_90-{cell:03d}_figure_1.png"
-    wide, high = Image.open(path).size
-    assert (wide, high) == (3 * 800 + 2 * 4, 600)
-    old, new, difference = np.split(
-        np.asarray(Image.open(path))[:, : 3 * 400], 3, axis=1
-    )
+    pixels = np.asarray(Image.open(path))
+    assert pixels.shape[:2] == (600, 3 * 800 + 2 * 4)
+    old, new, difference = np.split(pixels[:, : 3 * 400], 3, axis=1)
     assert (old != new).any() and (difference != 255).any()
-    assert "92_elsewhere" in printed
     assert re.search(
         r"92_elsewhere +compared by tolerance: bits .*, not another", printed
     )
@@ -600,8 +512,7 @@ def test_a_changed_figure_is_written_beside_the_old_one(outcome):
 
 def test_after_a_broken_cell_what_needs_its_names_is_one_line(tmp_path):
     sources = ["import nowhere\nx = 1", *["x + 1"] * 9, "1 / 0"]
-    cells = [new_code_cell(source, execution_count=1) for source in sources]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "90_breaks.ipynb")
+    write_notebook(tmp_path / "90_breaks.ipynb", sources)
     _, cases, printed = run_pytest(tmp_path)
     broken = [name for (_, name), message in cases.items() if "Error" in message]
     assert broken == ["In [1]", "In [11]"], printed
@@ -610,10 +521,7 @@ def test_after_a_broken_cell_what_needs_its_names_is_one_line(tmp_path):
 
 @pytest.mark.long
 def test_cells_that_need_the_trained_model_run_where_it_is(tmp_path):
-    cell = new_code_cell("1 / 0", execution_count=1)
-    cell.metadata["tags"] = ["trained-model"]
-    path = tmp_path / "90_needs.ipynb"
-    nbformat.write(new_notebook(cells=[cell]), path)
+    write_notebook(tmp_path / "90_needs.ipynb", ["1 / 0"], ["trained-model"])
     _, cases, printed = run_pytest(tmp_path, COURSE_MODELS=str(tmp_path))
     assert "1 skipped" in printed and not cases["90_needs", "In [1]"]
     if trained_model():
@@ -625,9 +533,7 @@ def test_a_cell_that_became_slower_is_noticed():
     usual = {"01-003": 4.0, "01-005": 2.0, "01-007": 0.3}
     twice = {name: 2 * seconds for name, seconds in usual.items()}
     assert list(plugin.slower_cells(usual, usual, 1.5)) == []
-    assert list(plugin.slower_cells(twice, usual, 1.5)) == [], (
-        "the whole machine is slow"
-    )
+    assert list(plugin.slower_cells(twice, usual, 1.5)) == [], "all is slow here"
     (message,) = plugin.slower_cells(usual | {"01-007": 2.3}, usual, 1.5)
     assert "01-007 took 2.3 CPU-seconds, usual are 0.3" in message
     (message,) = plugin.slower_cells(usual | {"01-009": 2.0}, usual, 1.5)
@@ -637,10 +543,8 @@ def test_a_cell_that_became_slower_is_noticed():
 
 def test_memory_of_a_process_and_its_children_is_seen():
     child = "held = bytearray(300 * 2**20); sum(range(10**8))"
-    parent = (
-        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    )
-    process = subprocess.Popen([sys.executable, "-c", parent])
+    run = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    process = subprocess.Popen([sys.executable, "-c", run])
     watch = plugin.Watch(process.pid)
     process.wait()
     seconds, memory = watch.stop()
@@ -650,8 +554,7 @@ def test_memory_of_a_process_and_its_children_is_seen():
 
 @pytest.mark.long
 def test_a_cell_that_hangs_is_stopped(tmp_path):
-    cells = [new_code_cell("import time\ntime.sleep(90)", execution_count=1)]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "90_hangs.ipynb")
+    write_notebook(tmp_path / "90_hangs.ipynb", ["import time\ntime.sleep(90)"])
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml")]
     command += ["--nbval-cell-timeout=5", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=80)

@@ -40,10 +40,6 @@ MACHINE_PATH = re.compile(
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 COMMENT_MARK = re.compile(r"#\s*(PYTEST_VALIDATE|NBVAL_)")
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(\s*([^)\s]+)[^)]*\)")
-NOTEBOOK_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(\s*([^)\s]*?(\d\d)_\w+\.ipynb[^)\s]*)")
-NAMED_NUMBER = re.compile(
-    r"^\W*(\d\d)\b(?![.,:]\d)|\bnotebooks? (\d\d)\b", re.IGNORECASE
-)
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""\b(alt|src)\s*=\s*("[^"]*"|'[^']*')""", re.IGNORECASE)
 REAL_DATA = re.compile(
@@ -99,7 +95,6 @@ def problems(notebook, folder):
         else:
             text = joined(cell["source"])
             whats = [*_path_problems(cell), *_image_problems(text, folder)]
-            whats += link_problems(text)
         complaints += [f"{cell_name(cell, count)} {what}" for what in whats]
     ids = [cell.get("id") for cell in notebook["cells"]]
     if len(set(ids)) != len(ids) or None in ids:
@@ -117,14 +112,6 @@ def _path_problems(cell):
     for place in _places():
         if any(str(place) in text for text in texts):
             yield f"holds a path of this machine: {place}"
-
-
-def link_problems(text):
-    """Links to a notebook whose words name another one."""
-    for label, target, number in NOTEBOOK_LINK.findall(text):
-        match = NAMED_NUMBER.search(label)
-        if match and (match[1] or match[2]) != number:
-            yield f"has a link whose words, {label!r}, do not fit its target {target}"
 
 
 def _places():
