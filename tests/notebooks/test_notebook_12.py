@@ -2,8 +2,9 @@
 
 import hashlib
 import inspect
-import itertools
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -28,35 +29,14 @@ from course_utils.positions import rotary_table, rotate
 from course_utils.training.records import load_record, load_script
 from tests.support import notebook_code
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "12_llama.ipynb"
 TRAINED = Path(__file__).parents[3] / "shared" / "data" / "stories260K"
 BATCH, LENGTH, WIDTH, HEADS, VOCAB, MAX_LENGTH = 2, 5, 24, 6, 31, 64
-NAMES = (
-    "OurRMSNorm",
-    "OurSwiGLU",
-    "initialise",
-    "Attention",
-    "gelu",
-    "swiglu",
-    "Block",
-)
-NAMES += ("Model", "colleague", "greedy_text", "story_bits")
+NAMES = ("OurRMSNorm", "OurSwiGLU", "initialise", "Attention", "gelu", "swiglu")
+NAMES += ("Block", "Model", "colleague", "greedy_text", "story_bits", "PUBLISHED")
 NAMES += ("ADMITTED", "dealt_differences", "share_of_deals", "told_apart")
-
-
-@pytest.fixture(scope="module")
-def built():
-    sizes = {"WIDTH": WIDTH, "HEADS": HEADS, "VOCAB": VOCAB, "LENGTH": MAX_LENGTH}
-    return notebook_code.built("12", *NAMES, **sizes)
-
-
-@pytest.fixture(autouse=True)
-def float64():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
+KNOWN = {"WIDTH": WIDTH, "HEADS": HEADS, "VOCAB": VOCAB, "LENGTH": MAX_LENGTH}
+SIZES = {"d_model": WIDTH, "num_heads": HEADS, "num_layers": 2}
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def loud(module):
@@ -66,82 +46,52 @@ def loud(module):
     return module
 
 
-def with_same_weights(ours, theirs):
+def assert_same(ours, theirs, x, given=(), more=()):
+    """With our weights, theirs gives what ours gives."""
     theirs.load_state_dict(loud(ours).state_dict())
-    return ours, theirs
+    torch.testing.assert_close(ours(x, *given), theirs(x, *given, *more))
 
 
 def vectors():
     return torch.randn(BATCH, LENGTH, WIDTH)
 
 
-def test_the_norm_is_the_packages(built):
-    ours, reference = with_same_weights(
-        built["OurRMSNorm"](WIDTH, 0.1), RMSNorm(WIDTH, 0.1)
-    )
-    x = vectors()
-    torch.testing.assert_close(ours(x), reference(x))
+def random_ids():
+    return torch.randint(VOCAB, (BATCH, LENGTH))
 
 
-def test_the_gated_feedforward_is_the_packages(built):
-    ours, reference = with_same_weights(built["OurSwiGLU"](WIDTH, 7), SwiGLU(WIDTH, 7))
-    x = vectors()
-    torch.testing.assert_close(ours(x), reference(x))
+def test_norm_and_gated_feedforward_are_the_packages(built):
+    assert_same(built["OurRMSNorm"](WIDTH, 0.1), RMSNorm(WIDTH, 0.1), vectors())
+    assert_same(built["OurSwiGLU"](WIDTH, 7), SwiGLU(WIDTH, 7), vectors())
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 3, HEADS])
 def test_the_grouped_attention_is_the_packages(built, kv_heads):
     ours = built["Attention"](WIDTH, HEADS, kv_heads, rotate)
-    ours, reference = with_same_weights(
-        ours, GroupedQueryAttention(WIDTH, HEADS, kv_heads)
-    )
-    x, table = vectors(), rotary_table(LENGTH, WIDTH // HEADS)
-    expected = reference(x, table, causal_mask(LENGTH))
-    torch.testing.assert_close(ours(x, table), expected)
+    theirs = GroupedQueryAttention(WIDTH, HEADS, kv_heads)
+    table = rotary_table(LENGTH, WIDTH // HEADS)
+    assert_same(ours, theirs, vectors(), [table], [causal_mask(LENGTH)])
 
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_all_doors_open_it_is_the_packages_llama(built, tied):
     doors = {"norm": RMSNorm, "turn": rotate, "mlp": built["swiglu"], "kv_heads": 2}
-    config = LlamaConfig(
-        vocab_size=VOCAB,
-        d_model=WIDTH,
-        num_heads=HEADS,
-        num_kv_heads=2,
-        num_layers=2,
-        d_ff=64,
-        max_length=MAX_LENGTH,
-        tied=tied,
-    )
-    ours, reference = with_same_weights(
-        built["Model"](**doors, tied=tied), LlamaLM(config)
-    )
-    ids = torch.randint(VOCAB, (BATCH, LENGTH))
-    torch.testing.assert_close(ours(ids), reference(ids))
+    more = {"num_kv_heads": 2, "d_ff": 64, "max_length": MAX_LENGTH, "tied": tied}
+    theirs = LlamaLM(LlamaConfig(vocab_size=VOCAB, **SIZES, **more))
+    assert_same(built["Model"](**doors, tied=tied), theirs, random_ids())
 
 
 def test_all_doors_shut_it_is_the_backbone_without_attention_biases(built):
-    stack = StackConfig(
-        d_model=WIDTH,
-        num_heads=HEADS,
-        num_layers=2,
-        d_ff=4 * WIDTH,
-        max_length=MAX_LENGTH,
-        activation="gelu",
-        positions="learned",
-    )
-    ours, backbone = (
-        loud(built["Model"]()),
-        DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack)),
-    )
+    kinds = {"activation": "gelu", "positions": "learned", "max_length": MAX_LENGTH}
+    stack = StackConfig(**SIZES, **kinds, d_ff=4 * WIDTH)
+    ours = loud(built["Model"]())
+    backbone = DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack))
     backbone_names = {
         "positions": "positions.table",
         "attention_norm": "attention_residual.norm",
         "feedforward_norm": "feedforward_residual.norm",
     }
-    state = {
-        name: torch.zeros_like(weight) for name, weight in backbone.state_dict().items()
-    }
+    state = {name: torch.zeros_like(w) for name, w in backbone.state_dict().items()}
     for name, weight in ours.state_dict().items():
         for here, there in backbone_names.items():
             name = name.replace(here, there)
@@ -150,7 +100,7 @@ def test_all_doors_shut_it_is_the_backbone_without_attention_biases(built):
     left = {name for name in state if not state[name].any()}
     assert left and all(".attention.to_" in name and "bias" in name for name in left)
     backbone.load_state_dict(state)
-    ids = torch.randint(VOCAB, (BATCH, LENGTH))
+    ids = random_ids()
     torch.testing.assert_close(ours(ids), backbone(ids))
 
 
@@ -185,9 +135,7 @@ def test_models_are_distinguished_by_seven_losses_not_by_three(built):
 
 def test_the_middle_rate_is_the_best_of_every_model():
     changes, record = load_script("nb12_changes"), load_record("nb12_changes")
-    for model, (steps, rates) in itertools.product(
-        changes.MODELS, changes.RATES.items()
-    ):
+    for model, (steps, rates) in product(changes.MODELS, changes.RATES.items()):
         losses = {}
         for rate in rates:
             point = {"model": model, "steps": steps, "rate": rate}
@@ -201,8 +149,9 @@ def test_the_recorded_models_are_those_of_the_notebook(name, monkeypatch):
     unchecked = inspect.unwrap(GroupedQueryAttention.forward)  # a list for a tuple
     monkeypatch.setattr(GroupedQueryAttention, "forward", unchecked)
     changes = load_script("nb12_changes")
-    known = {"WIDTH": changes.WIDTH, "HEADS": changes.HEADS, "VOCAB": VOCAB}
-    built = notebook_code.built("12", *NAMES, LENGTH=changes.MAX_LENGTH, **known)
+    known = {"WIDTH": changes.WIDTH, "HEADS": changes.HEADS}
+    known["LENGTH"] = changes.MAX_LENGTH
+    built = notebook_code.built("12", *NAMES, **KNOWN | known)
     arguments = {
         "RMSNorm": {"norm": RMSNorm},
         "rotary": {"turn": rotate},
@@ -214,59 +163,51 @@ def test_the_recorded_models_are_those_of_the_notebook(name, monkeypatch):
     for part in changes.MODELS[name]:
         given |= arguments[part]
     theirs = changes.Model(changes.MODELS[name], VOCAB)
-    ours = loud(built["Model"](**given))
-    theirs.load_state_dict(ours.state_dict())
-    ids = torch.randint(VOCAB, (BATCH, LENGTH))
-    torch.testing.assert_close(ours(ids), theirs(ids))
+    assert_same(built["Model"](**given), theirs, random_ids())
 
 
 def test_the_larger_start_enlarges_gate_and_candidate_alone():
-    changes = load_script("nb12_changes")
-    torch.manual_seed(0)
-    plain = changes.model_of("SwiGLU").state_dict()
-    torch.manual_seed(0)
-    larger = changes.model_of("larger start").state_dict()
+    changes, states = load_script("nb12_changes"), []
+    for model in ("SwiGLU", "larger start"):
+        torch.manual_seed(0)
+        states.append(changes.model_of(model).state_dict())
+    plain, larger = states
     for name, weight in plain.items():
         enlarged = name.endswith((".gate.weight", ".up.weight"))
         factor = changes.LARGER_START if enlarged else 1
         torch.testing.assert_close(larger[name], weight * factor)
 
 
+class Function(nn.Module):
+    """A model that is a function."""
+
+    def __init__(self, forward):
+        super().__init__()
+        self.forward = forward
+
+
 def test_bits_are_those_of_an_even_guess(built):
-    class Even(nn.Module):
-        def forward(self, ids):
-            return torch.zeros(*ids.shape, 256)
-
-    class Bytes:
-        def encode(self, text):
-            return list(text.encode())
-
-    bits = built["story_bits"](Even(), Bytes(), 0, ["a", "three bàn"])
+    even = Function(lambda ids: torch.zeros(*ids.shape, 256))
+    by_bytes = SimpleNamespace(encode=lambda text: list(text.encode()))
+    bits = built["story_bits"](even, by_bytes, 0, ["a", "three bàn"])
     assert bits == pytest.approx(8)
 
 
 def test_greedy_text_ends_with_the_token_between_stories(built):
-    class Next(nn.Module):
-        def forward(self, ids):
-            return nn.functional.one_hot((ids + 1) % 5, 5).double()
-
-    class Join:
-        def decode(self, ids):
-            return ids.tolist()
-
-    assert built["greedy_text"](Next(), Join(), 2) == [2, 3, 4, 0, 1, 2]
-    assert built["greedy_text"](Next(), Join(), 2, most=3) == [2, 3, 4, 0]
+    following = Function(lambda ids: nn.functional.one_hot((ids + 1) % 5, 5).double())
+    join = SimpleNamespace(decode=lambda ids: ids.tolist())
+    assert built["greedy_text"](following, join, 2) == [2, 3, 4, 0, 1, 2]
+    assert built["greedy_text"](following, join, 2, most=3) == [2, 3, 4, 0]
 
 
 @pytest.mark.skipif(not TRAINED.is_dir(), reason="needs the model stories260K")
 def test_the_trained_llama_writes_its_published_text(built):
-    constants = notebook_code.built("12", "PUBLISHED")
     model, pieces = import_llama(TRAINED)
     text = built["greedy_text"](model, pieces, pieces.bos_id)
     stored = (TRAINED / "greedy.txt").read_text("utf-8")
     assert text in (stored, stored + ".")  # that file may lack the last token
     digest = hashlib.sha256(text.encode()).hexdigest()
-    assert digest.startswith(constants["PUBLISHED"])
+    assert digest.startswith(built["PUBLISHED"])
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, HEADS])

@@ -1,8 +1,8 @@
 """What notebook 13 builds is what the package holds."""
 
-import itertools
 import random
 from collections import Counter
+from itertools import pairwise, product
 from math import exp, inf, log
 from pathlib import Path
 
@@ -26,82 +26,55 @@ from course_utils.training.losses import label_loss
 from course_utils.training.optimizers import build_optimizers
 from course_utils.training.records import load_script
 from known_worlds.stories import story
-from tests.support import notebook_code
+from tests.support.notebook_code import texts
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOK = ROOT / "notebooks" / "13_tinystories_decoder.ipynb"
-BUILT = (
-    "transitions",
-    "bigram_line",
-    "unigram_line",
-    "with_runs",
-    "ngram_line",
-    "adamw",
-    "our_train",
-    "document_mask",
-)
+NAMES = ("transitions", "bigram_line", "unigram_line", "with_runs", "ngram_line")
+NAMES += ("adamw", "our_train", "document_mask")
 STORIES_260K = ROOT.parent / "shared" / "data" / "stories260K"
 TINYSTORIES = ROOT.parent / "shared" / "data" / "tinystories"
 TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
 
 
-@pytest.fixture(scope="module")
-def built():
-    return notebook_code.built("13", *BUILT)
+STEADY = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
+TOKENIZER = train_words(TEXTS)
+BOS, EOS, VOCAB = TOKENIZER.bos_id, TOKENIZER.eos_id, TOKENIZER.vocab_size
+ROWS = TOKENIZER.encode_batch(TEXTS)
 
 
-@pytest.fixture(scope="module")
-def data():
-    tokenizer = train_words(TEXTS)
-    return tokenizer, tokenizer.encode_batch(TEXTS)
-
-
-def small_llama(tokenizer):
+def small_llama():
     """The same fresh model at each call, in float64."""
     torch.manual_seed(0)
-    sizes = LlamaConfig(
-        vocab_size=tokenizer.vocab_size,
-        d_model=24,
-        num_heads=2,
-        num_layers=1,
-        d_ff=40,
-        max_length=16,
-    )
-    return LlamaLM(sizes).double()
+    sizes = {"d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 40}
+    return LlamaLM(LlamaConfig(vocab_size=VOCAB, **sizes, max_length=16)).double()
+
+
+def batches_of(batch_size):
+    return padded_batches(ROWS, batch_size=batch_size, special=TOKENIZER)
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 @pytest.mark.parametrize("clip_norm", [0.3, 100.0])
-def test_the_loop_is_the_packages(built, data, optimizer, clip_norm):
-    tokenizer, rows = data
-    batches = padded_batches(rows, batch_size=2, special=tokenizer)
-    config = TrainConfig(
-        steps=7,
-        learning_rate=5e-3,
-        warmup_steps=3,
-        clip_norm=clip_norm,
-        optimizer=optimizer,
-    )
-
-    ours = small_llama(tokenizer)
-    theirs = small_llama(tokenizer)
+def test_the_loop_is_the_packages(built, optimizer, clip_norm):
+    kinds = {"clip_norm": clip_norm, "optimizer": optimizer}
+    config = TrainConfig(steps=7, learning_rate=5e-3, warmup_steps=3, **kinds)
+    ours, theirs, batches = small_llama(), small_llama(), batches_of(2)
     losses = built["our_train"](ours, batches, config)
     torch.testing.assert_close(losses, train(theirs, batches, config).losses)
     for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(mine, its)
 
 
-def test_the_exercises_step_is_the_packages(data):
-    tokenizer, rows = data
-    batches = padded_batches(rows, batch_size=2, special=tokenizer)
-    settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
-    config = TrainConfig(steps=5, learning_rate=5e-3, **settings)
-
-    ours = small_llama(tokenizer)
-    theirs = small_llama(tokenizer)
-    (optimizer,) = build_optimizers(ours, config)
-    losses = steps(ours, optimizer, [batches(step) for step in range(5)])
-    torch.testing.assert_close(losses, train(theirs, batches, config).losses)
+def test_the_exercises_steps_are_the_packages_in_one_part_or_two():
+    batches = batches_of(4)
+    config = TrainConfig(steps=3, learning_rate=5e-3, **STEADY)
+    expected = train(small_llama(), batches, config).losses
+    whole = [batches(step) for step in range(3)]
+    halves = [[(x[:1], y[:1]), (x[1:], y[1:])] for x, y in whole]
+    for make_steps, given in ((steps, whole), (accumulated, halves)):
+        ours = small_llama()
+        (optimizer,) = build_optimizers(ours, config)
+        torch.testing.assert_close(make_steps(ours, optimizer, given), expected)
 
 
 def test_clipping_is_pytorchs():
@@ -116,56 +89,47 @@ def test_clipping_is_pytorchs():
         torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_every_token_is_followed_by_the_next_and_the_last_by_eos(built, data):
-    tokenizer, rows = data
-    before, after = built["transitions"](rows[1:3], tokenizer)
-    bos, eos = tokenizer.bos_id, tokenizer.eos_id
-    assert before.tolist() == [bos, *rows[1], bos, *rows[2]]
-    assert after.tolist() == [*rows[1], eos, *rows[2], eos]
+def test_every_token_is_followed_by_the_next_and_the_last_by_eos(built):
+    before, after = built["transitions"](ROWS[1:3], TOKENIZER)
+    assert before.tolist() == [BOS, *ROWS[1], BOS, *ROWS[2]]
+    assert after.tolist() == [*ROWS[1], EOS, *ROWS[2], EOS]
 
 
-def test_the_bigram_line_is_counted_by_hand(built, data):
-    tokenizer, rows = data
-    held, alpha = rows[:2], 0.01
+def test_the_bigram_line_is_counted_by_hand(built):
+    held, alpha = ROWS[:2], 0.01
 
     def pairs(rows):
-        for row in rows:
-            row = [tokenizer.bos_id, *row, tokenizer.eos_id]
-            yield from itertools.pairwise(row)
+        return [pair for row in rows for pair in pairwise([BOS, *row, EOS])]
 
-    seen, size = Counter(pairs(rows)), tokenizer.vocab_size
-    before = Counter(first for first, _ in pairs(rows))
+    seen, before = Counter(pairs(ROWS)), Counter(first for first, _ in pairs(ROWS))
     costs = [
-        -log((seen[pair] + alpha) / (before[pair[0]] + alpha * size))
+        -log((seen[pair] + alpha) / (before[pair[0]] + alpha * VOCAB))
         for pair in pairs(held)
     ]
-    line = built["bigram_line"](rows, held, tokenizer, alpha)
+    line = built["bigram_line"](ROWS, held, TOKENIZER, alpha)
     assert line == pytest.approx(sum(costs) / len(costs))
 
 
-def test_a_table_of_frequencies_is_a_logit_that_never_changes(built, data):
+def test_a_table_of_frequencies_is_a_logit_that_never_changes(built):
     """The unigram line is the package's loss of constant logits."""
-    tokenizer, rows = data
-    line = built["unigram_line"](rows, rows, tokenizer)
-    after = built["transitions"](rows, tokenizer)[1]
-    counts = torch.bincount(after, minlength=tokenizer.vocab_size).double() + 0.01
+    line = built["unigram_line"](ROWS, ROWS, TOKENIZER)
+    after = built["transitions"](ROWS, TOKENIZER)[1]
+    counts = torch.bincount(after, minlength=VOCAB).double() + 0.01
     logits = counts.log().expand(1, len(after), -1)
     assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
-    shuffled = [random.Random(0).sample(row, len(row)) for row in rows]
-    assert built["unigram_line"](rows, shuffled, tokenizer) == pytest.approx(line)
+    shuffled = [random.Random(0).sample(row, len(row)) for row in ROWS]
+    assert built["unigram_line"](ROWS, shuffled, TOKENIZER) == pytest.approx(line)
 
 
-def test_an_interpolated_line_is_counted_by_hand(built, data):
-    tokenizer, rows = data
-    train_rows, held, longest = rows[1:], rows[:2], 3
-    size = tokenizer.vocab_size
+def test_an_interpolated_line_is_counted_by_hand(built):
+    train_rows, held, longest = ROWS[1:], ROWS[:2], 3
 
     def padded(row):
-        return [tokenizer.bos_id] * (longest - 1) + row + [tokenizer.eos_id]
+        return [BOS] * (longest - 1) + row + [EOS]
 
     def chances(run):
         """The chance of each token after a run, the mixture written as a recursion."""
-        shorter = chances(run[1:]) if run else [1 / size] * size
+        shorter = chances(run[1:]) if run else [1 / VOCAB] * VOCAB
         seen = Counter()
         for row in map(padded, train_rows):
             for place in range(longest - 1, len(row)):
@@ -174,7 +138,7 @@ def test_an_interpolated_line_is_counted_by_hand(built, data):
         if not seen:
             return shorter
         total = seen.total() + len(seen)
-        return [(seen[v] + len(seen) * shorter[v]) / total for v in range(size)]
+        return [(seen[v] + len(seen) * shorter[v]) / total for v in range(VOCAB)]
 
     costs = []
     for row in map(padded, held):
@@ -182,7 +146,7 @@ def test_an_interpolated_line_is_counted_by_hand(built, data):
             probabilities = chances(tuple(row[place - longest + 1 : place]))
             assert sum(probabilities) == pytest.approx(1)
             costs.append(-log(probabilities[row[place]]))
-    line = built["ngram_line"](train_rows, held, tokenizer, longest)
+    line = built["ngram_line"](train_rows, held, TOKENIZER, longest)
     assert line == pytest.approx(sum(costs) / len(costs))
 
 
@@ -217,37 +181,19 @@ def test_adamw_by_hand_is_pytorchs(built):
     assert built["adamw"](gradients) == pytest.approx(path)
 
 
-def test_a_batch_in_parts_makes_the_step_of_the_full_batch(data):
-    tokenizer, rows = data
-    full_batches = padded_batches(rows, batch_size=4, special=tokenizer)
-    settings = {"schedule": "constant", "clip_norm": inf, "warmup_steps": 0}
-    config = TrainConfig(steps=3, learning_rate=5e-3, **settings)
-    parts = [
-        [(inputs[:1], labels[:1]), (inputs[1:], labels[1:])]
-        for inputs, labels in map(full_batches, range(3))
-    ]
-
-    ours = small_llama(tokenizer)
-    theirs = small_llama(tokenizer)
-    (optimizer,) = build_optimizers(ours, config)
-    losses = accumulated(ours, optimizer, parts)
-    torch.testing.assert_close(losses, train(theirs, full_batches, config).losses)
-
-
-def test_a_word_looks_at_its_own_story_only(built, data):
-    tokenizer, rows = data
-    batches = packed_batches(rows * 3, batch_size=2, length=9, special=tokenizer)
+def test_a_word_looks_at_its_own_story_only(built):
+    batches = packed_batches(ROWS * 3, batch_size=2, length=9, special=TOKENIZER)
     ids = batches(0)[0]
-    mask = built["document_mask"](ids, tokenizer.eos_id)
+    mask = built["document_mask"](ids, EOS)
     assert mask.shape == (2, 1, 9, 9)
     for row, allowed in zip(ids.tolist(), mask[:, 0], strict=True):
-        for query, key in itertools.product(range(9), range(9)):
+        for query, key in product(range(9), range(9)):
             first, last = sorted((query, key))
-            same = tokenizer.eos_id not in row[first + 1 : last + 1]
+            same = EOS not in row[first + 1 : last + 1]
             assert allowed[query, key] == same
 
 
-def test_the_record_hides_the_same_stories(built, data):
+def test_the_record_hides_the_same_stories(built):
     record = load_script("nb13_documents")
     ids = torch.tensor([[0, 5, 6, 0, 7, 0, 0, 8]])
     assert torch.equal(record.document_mask(ids), built["document_mask"](ids, 0))
@@ -258,8 +204,7 @@ def test_the_record_hides_the_same_stories(built, data):
     reason="needs the model stories260K and the TinyStories",
 )
 def test_the_reported_bits_of_somebody_elses_model_are_measured():
-    texts = load_texts(TINYSTORIES / "train.txt")[:8000]
-    bpe = train_bpe(texts, 2048)
+    bpe = train_bpe(load_texts(TINYSTORIES / "train.txt")[:8000], 2048)
     held = load_texts(TINYSTORIES / "valid.txt")[:60]
     held = [text for text in held if len(bpe.encode(text)) < 256][:40]
     num_bytes = sum(len(text.encode()) for text in held)
@@ -277,4 +222,4 @@ def test_the_reported_bits_of_somebody_elses_model_are_measured():
         bits[name] = bits_per_byte(nats / labels, labels, num_bytes)
     assert bits["260K"] == pytest.approx(0.864, abs=0.002)
     assert bits["ours"] == pytest.approx(0.655, abs=0.002)
-    assert "| 0.86 |" in NOTEBOOK.read_text("utf-8")
+    assert any("| 0.86 |" in text for text in texts("13"))
