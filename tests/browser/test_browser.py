@@ -101,6 +101,10 @@ def explored(chromium, displayed, tmp_path):
         yield page, weights
 
 
+def plain(text):
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
 def view(page, index):
     return page.locator(".course-view").nth(index)
 
@@ -118,7 +122,7 @@ def test_it_draws_and_reacts_to_the_mouse(explored):
     expected = cross[3].sort(descending=True).values.clamp(min=0.02)
     assert opacities == pytest.approx(expected.tolist(), abs=0.003)
     best = ENGLISH[cross[3].argmax()].strip()
-    text = first.get_by_role("status").inner_text().replace("\u2068", "")
+    text = plain(first.get_by_role("status").inner_text())
     assert text.startswith("“roja") and f"looks at “{best}" in text
     first.locator(".keys").get_by_role("button", name="house").hover()
     assert lines.count() == TARGET
@@ -127,46 +131,33 @@ def test_it_draws_and_reacts_to_the_mouse(explored):
     assert lines.count() == strong(cross)
 
 
-def test_a_cell_of_the_matrix_says_its_weight(explored):
-    page, weights = explored
-    first = view(page, 0)
-    canvas = first.get_by_role("img", name="weights")
-    box = canvas.bounding_box()
+def assert_cells_say(page, grid, numbers, prefix=""):
+    """The mouse on a cell of a grid "target source": its words and its number."""
+    box, status = grid.bounding_box(), page.get_by_role("status").first
     for q, k in ((0, 0), (4, 6), (2, 5)):
         x = box["x"] + (k + 0.5) * box["width"] / SOURCE
         page.mouse.move(x, box["y"] + (q + 0.5) * box["height"] / TARGET)
-        weight = float(weights["blocks.1.cross_attention"][0, 0, q, k])
-        text = first.get_by_role("status").inner_text()
-        text = text.replace("\u2068", "").replace("\u2069", "")
-        stated = text.split(": ")[1].replace("<0.01", "0")
-        assert float(stated) == pytest.approx(weight, abs=0.0075)
-        names = f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”"
-        assert text.startswith(names)
+        text = plain(status.inner_text())
+        assert text.startswith(f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”: ")
+        stated = text.split(prefix or ": ")[1].replace("−", "-").replace("<0.01", "0")
+        assert float(stated) == pytest.approx(float(numbers[q, k]), abs=0.0075)
 
 
-def test_layers_change_by_click_and_by_keyboard(explored):
+def test_a_cell_of_the_matrix_says_its_weight(explored):
+    page, weights = explored
+    canvas = view(page, 0).get_by_role("img", name="weights")
+    assert_cells_say(page, canvas, weights["blocks.1.cross_attention"][0, 0])
+
+
+def test_layers_and_parts_change_by_click(explored):
     page, weights = explored
     first = view(page, 0)
     lines = first.locator("line")
-    cross = [weights[f"blocks.{i}.cross_attention"][0] for i in range(LAYERS)]
-    assert first.locator(".overview button").count() == LAYERS * HEADS
     first.get_by_role("button", name="layer 2, head 1").click()
-    assert lines.count() == strong(cross[2][1])
-    layer = first.locator("select").nth(1)
-    assert layer.input_value() == "2"
-    layer.focus()
-    page.keyboard.press("ArrowUp")
-    assert lines.count() == strong(cross[1][1])
-    first.locator(".queries button").first.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    assert "casa" in first.get_by_role("status").inner_text()
-    assert lines.count() == SOURCE
-    page.keyboard.press("Escape")
-    assert lines.count() == strong(cross[1][1])
+    assert lines.count() == strong(weights["blocks.2.cross_attention"][0, 1])
+    assert first.locator("select").nth(1).input_value() == "2"
     first.locator("select").first.select_option("decoder")
-    masked = weights["blocks.0.attention"][0, 0]
-    assert lines.count() == strong(masked)
+    assert lines.count() == strong(weights["blocks.0.attention"][0, 0])
     first.get_by_role("button", name="casa").first.hover()
     assert lines.count() == 3, "the third token sees three"
 
@@ -293,11 +284,11 @@ def test_hostile_tokens_are_text(chromium, displayed, tmp_path):
 def same_texts(places, tokens):
     """Equal but for blanks at the ends and half a pair, which the browser replaces."""
 
-    def plain(text):
+    def bare(text):
         return text.replace("\ud83d", "?").replace("\ufffd", "?").strip("␣ ")
 
-    texts = [plain(one) for one in places.all_text_contents()]
-    return texts == [plain(displayed_text(one)) for one in tokens]
+    texts = [bare(one) for one in places.all_text_contents()]
+    return texts == [bare(displayed_text(one)) for one in tokens]
 
 
 @pytest.fixture
@@ -311,10 +302,6 @@ def compared(chromium, displayed, tmp_path):
         yield page, data
 
 
-def plain(text):
-    return text.replace("\u2068", "").replace("\u2069", "")
-
-
 def test_a_comparison_says_what_changed(compared):
     page, data = compared
     cross = data["parts"][1]
@@ -322,22 +309,14 @@ def test_a_comparison_says_what_changed(compared):
     levels = changes(cross)[1, 0]
     grids = page.locator(".comparison .grid canvas")
     assert grids.count() == 3, "before, after and their difference"
-    status = page.get_by_role("status")
     for grid in grids.all():
-        box = grid.bounding_box()
-        for q, k in ((0, 0), (4, 6), (2, 5)):
-            x = box["x"] + (k + 0.5) * box["width"] / SOURCE
-            page.mouse.move(x, box["y"] + (q + 0.5) * box["height"] / TARGET)
-            text = plain(status.inner_text())
-            assert text.startswith(f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”: ")
-            change = text.split("change ")[1].replace("−", "-").replace("<0.01", "0")
-            assert float(change) == pytest.approx(float(levels[q, k]) / 240, abs=0.0075)
+        assert_cells_say(page, grid, levels / 240, "change ")
     page.mouse.move(0, 0)
     page.locator(".queries").get_by_role("button", name="roja").hover()
     most = int(levels[3].abs().argmax())
     sign = "+" if levels[3, most] > 0 else "−"
     beginning = f"“roja” looks at “{ENGLISH[most].strip()}” {sign}"
-    assert plain(status.inner_text()).startswith(beginning)
+    assert plain(page.get_by_role("status").inner_text()).startswith(beginning)
     assert page.locator("line").count() == int((levels[3] != 0).sum())
 
 
@@ -366,18 +345,12 @@ def test_a_comparison_takes_any_two_heads(compared):
     one = page.locator(".comparison")
     part = data["parts"][1]
     lines, selects = one.locator("line"), one.locator("select")
-    labels = [
-        plain(text).split("\n")[0] for text in one.locator("label").all_inner_texts()
-    ]
-    assert [text.split("0")[0].strip() for text in labels][1:] == [
-        "Layer before",
-        "Head before",
-        "Layer after",
-        "Head after",
-    ]
+    words = ("Layer before", "Head before", "Layer after", "Head after")
+    labels = map(plain, one.locator("label").all_inner_texts()[1:])
+    assert all(text.startswith(word) for text, word in zip(labels, words, strict=True))
     selects.nth(1).select_option("0")
     selects.nth(4).select_option("1")
-    codes = payload_codes(part)
+    codes = (numbers(part["map"]).reshape(2, *part["shape"]) - 1).clamp(min=0)
     change = codes[1, 1, 1] - codes[0, 0, 0]
     assert lines.count() == strong_changes(change)
     pressed = one.locator(".overview button[aria-pressed=true]")
@@ -392,12 +365,6 @@ def test_a_comparison_takes_any_two_heads(compared):
     assert plain(cells[4]).lstrip("+−") == f"{int(size.max()) / 240:.2f}"
     selects.first.select_option("0")
     assert lines.count() == strong_changes(changes(data["parts"][0])[0, 0])
-
-
-def payload_codes(part):
-    """Levels of both recordings, "side layer h q k"."""
-    codes = numbers(part["map"]).reshape(2, *part["shape"])
-    return (codes - 1).clamp(min=0)
 
 
 def test_bertviz_draws_and_reacts_offline(chromium, displayed, tmp_path):
@@ -437,40 +404,30 @@ def test_pieces_say_what_holds(chromium, every, tmp_path):
         assert status.inner_text() != before and "cat" in status.inner_text()
 
 
-@pytest.mark.long
-def test_a_large_view_opens_soon_and_stays_fluid(chromium, displayed, tmp_path):
-    torch.manual_seed(0)
+def large_explorer(words):
     weights = {f"blocks.{i}": random_weights(12, 128, 128) for i in range(12)}
-    show_attention(weights, [f"token{i}" for i in range(128)], title="Large.")
-    path = tmp_path / "page.html"
-    html = displayed[0][0]["text/html"]
-    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{html}", encoding="utf-8")
-    began = time.perf_counter()
-    with watched(chromium, path.as_uri()) as page:
-        page.locator(".overview button").nth(143).wait_for()
-        assert time.perf_counter() - began < 10, "it hangs"
-        took = page.evaluate(
-            """() => { const one = document.querySelectorAll(".queries button");
-            const began = performance.now();
-            for (let i = 0; i < 20; i++) one[i + 50].onpointerenter();
-            return (performance.now() - began) / 20; }"""
-        )
-        assert took < 250, "milliseconds for one hover: it hangs"
-        keep_picture(page, "explorer-large")
+    show_attention(weights, words, title="Large.")
 
 
-def test_a_large_comparison_opens_soon_and_stays_fluid(chromium, displayed, tmp_path):
-    torch.manual_seed(0)
-    before = [random_weights(12, 128, 128) for _ in range(6)]
-    after = [random_weights(12, 128, 128) for _ in range(6)]
-    words = [f"token{i}" for i in range(128)]
+def large_comparison(words):
+    before, after = ([random_weights(12, 128, 128) for _ in range(6)] for _ in range(2))
     show_comparison(before, after, words, title="Large.")
+
+
+@pytest.mark.parametrize(
+    "show, heads",
+    [pytest.param(large_explorer, 144, marks=pytest.mark.long), (large_comparison, 72)],
+)
+def test_a_large_view_opens_soon_and_stays_fluid(
+    chromium, displayed, tmp_path, show, heads
+):
+    show([f"token{i}" for i in range(128)])
     path = tmp_path / "page.html"
     html = displayed[0][0]["text/html"]
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{html}", encoding="utf-8")
     began = time.perf_counter()
     with watched(chromium, path.as_uri()) as page:
-        page.locator(".overview button").nth(71).wait_for()
+        page.locator(".overview button").nth(heads - 1).wait_for()
         assert time.perf_counter() - began < 10, "it hangs"
         took = page.evaluate(
             """() => { const one = document.querySelectorAll(".queries button");
@@ -479,11 +436,17 @@ def test_a_large_comparison_opens_soon_and_stays_fluid(chromium, displayed, tmp_
             return (performance.now() - began) / 20; }"""
         )
         assert took < 250, "milliseconds for one hover: it hangs"
-        keep_picture(page, "comparison-large")
+        keep_picture(page, show.__name__)
 
 
 RUN = """from tests.support.every_view import show_every_kind
 show_every_kind("After a run.")"""
+IDLE = ".jp-Notebook-ExecutionIndicator[data-status=idle]"
+
+
+def run_all(page):
+    for name in ("Run", "Run All Cells"):
+        page.get_by_role("menuitem", name=name, exact=True).click()
 
 
 def test_jupyterlab_shows_them(chromium, every, tmp_path):
@@ -499,13 +462,13 @@ def test_jupyterlab_shows_them(chromium, every, tmp_path):
             assert text.count("trust the notebook") == len(KINDS)
         jupyter("trust", "page.ipynb")
         with watched(chromium, address) as page:
-            settled(page)
+            page.locator(BERTVIZ).nth(1).wait_for()
+            page.locator(IDLE).first.wait_for()  # its keys are bound
             assert use_all(page) == KINDS
             assert serious(page) == []
             keep_views(page, "jupyterlab-light")
             assert "trust" not in page.locator(".jp-OutputArea").first.inner_text()
-            page.get_by_role("menuitem", name="Run", exact=True).click()
-            page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            run_all(page)
             page.get_by_text("[1]:", exact=True).wait_for()
             page.get_by_text("After a run.", exact=True).first.wait_for()
             page.mouse.move(0, 0)
@@ -531,8 +494,7 @@ def test_jupyterlab_sends_the_alt_texts_and_folds_a_solution(chromium, tmp_path)
         watched(chromium, f"{address}page.ipynb?token=x") as page,
     ):
         page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        run_all(page)
         page.get_by_text("alt: Steeper.").wait_for()
         text = page.locator(".jp-OutputArea").first.inner_text()
         assert text.split("\n")[:2] == ["alt: Up to the right.", "alt: Steeper."]
@@ -548,12 +510,6 @@ def test_jupyterlab_asks_nothing(chromium, tmp_path, options, asks):
         jupyterlab(tmp_path, options) as (address, _),
         watched(chromium, f"{address}page.ipynb?token=x") as page,
     ):
-        page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+        page.locator(IDLE).wait_for()
         page.wait_for_timeout(3000)
         assert page.get_by_text("official Jupyter news").count() == asks
-
-
-def settled(page):
-    """Until the views are there and JupyterLab has bound its keys."""
-    page.locator(BERTVIZ).nth(1).wait_for()
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()

@@ -37,31 +37,16 @@ def test_every_way_out_is_closed(way, tmp_path):
     assert "refused" in done.stderr or "without a network" in done.stderr
 
 
-def test_this_machine_can_be_reached(tmp_path):
-    code = """if True:
-        import socket
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            socket.create_connection(("localhost", server.getsockname()[1])).close()
-    """
-    done = run(code, {**os.environ, **quiet_variables(tmp_path)})
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.slow
 def test_a_command_runs_beside_the_mirror_and_keeps_its_exit_code():
-    code = "from os import environ as e; print(e['HF_ENDPOINT'], e['TQDM_DISABLE']);"
-    code += "exit(3)"
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.notebook_environment",
-        sys.executable,
-        "-c",
-        code,
-    ]
-    environ = {**os.environ, "COURSE_DATA": "worlds"}
+    code = "from os import environ as e; print(e['HF_ENDPOINT'], e['TQDM_DISABLE'])"
+    command = ["-m", "tests.support.notebook_environment", sys.executable, "-c"]
     done = subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True
+        [sys.executable, *command, f"{code};exit(3)"],
+        cwd=ROOT,
+        env={**os.environ, "COURSE_DATA": "worlds"},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("http://127.0.0.1:") and done.stdout.endswith(" 1\n")
@@ -99,15 +84,10 @@ def test_a_kernel_imports_the_checkout_under_test(second_checkout):
     nbformat.write(new_notebook(cells=[cell]), path)
     report = second_checkout / "report.xml"
     command = [sys.executable, "-m", "pytest", f"--junitxml={report}", str(path)]
-    environ = {
-        name: value for name, value in os.environ.items() if name != "PYTHONPATH"
-    }
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
         command, cwd=second_checkout, env=environ, capture_output=True, text=True
     )
-    (case,) = [
-        case
-        for case in ElementTree.parse(report).iter("testcase")
-        if case.get("name").startswith("In [1]")
-    ]
+    cases = ElementTree.parse(report).iter("testcase")
+    (case,) = [case for case in cases if case.get("name").startswith("In [1]")]
     assert list(case) == [], done.stdout

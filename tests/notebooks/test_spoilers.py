@@ -48,10 +48,6 @@ EARLY = {
         [text(QUESTION), code("show_rotation(title='It turns.')")],
         "'turns'",
     ),
-    "an assert before the figure": (
-        [text(QUESTION), code("assert count == 2\nplots.curves(x, axes)")],
-        "asserts the answer",
-    ),
     "an assert below the figure": (
         [text(QUESTION), code("plots.curves(x, axes, 'waves')\nassert count == 2")],
         "asserts the answer",

@@ -55,63 +55,48 @@ def data_of(view):
 def use_explorer(page, view):
     data = data_of(view)
     now, layer, head = data["at"]
-    part = data["parts"][now]
-    codes, _ = decoded(part)
-    lines, status = view.locator("line"), view.get_by_role("status")
-    assert lines.count() == strong(codes[layer, head])
-    view.locator(".queries button").last.hover()
-    assert lines.count() == int((codes[layer, head, -1] > 0).sum())
-    assert "looks at" in status.inner_text()
-    view.locator(".title").hover()
-    assert lines.count() == strong(codes[layer, head])
-    select = view.locator("select").nth(int(len(data["parts"]) > 1))
-    other = layer - 1 if layer else min(1, len(codes) - 1)
-    nudge(page, select)
-    assert lines.count() == strong(codes[other, head])
-    view.locator(".queries button").first.focus()
-    page.keyboard.press("ArrowDown")
-    row = min(1, len(codes[0, 0]) - 1)
-    assert lines.count() == int((codes[other, head, row] > 0).sum())
-    page.keyboard.press("Escape")
-    assert lines.count() == strong(codes[other, head])
-    small = view.locator(".overview button")
-    assert small.count() == len(codes) * len(codes[0])
-    small.first.focus()
-    page.keyboard.press("Enter")
-    assert lines.count() == strong(codes[0, 0])
-    assert small.first.get_attribute("aria-pressed") == "true"
+    codes, _ = decoded(data["parts"][now])
+    use_maps(page, view, codes, (layer, head), strong)
+    nudge(page, view.locator("select").nth(int(len(data["parts"]) > 1)))
+    other = min(1, len(codes) - 1)
+    assert view.locator("line").count() == strong(codes[other, 0])
 
 
 def use_comparison(page, view):
     data = data_of(view)
     now, (layer, head), after = data["at"]
     assert after == [layer, head], "the same head of both"
-    part = data["parts"][now]
-    levels = changes(part)
-    lines, status = view.locator("line"), view.get_by_role("status")
-    assert lines.count() == strong_changes(levels[layer, head])
+    levels = changes(data["parts"][now])
     more = int((levels[layer, head] >= 10).sum())
     assert view.locator("line.more").count() == more
-    view.locator(".queries button").last.hover()
-    assert lines.count() == int((levels[layer, head, -1] != 0).sum())
-    assert "looks at" in status.inner_text()
-    view.locator(".title").hover()
-    assert lines.count() == strong_changes(levels[layer, head])
-    view.locator(".queries button").first.focus()
-    page.keyboard.press("ArrowDown")
-    row = min(1, len(levels[0, 0]) - 1)
-    assert lines.count() == int((levels[layer, head, row] != 0).sum())
-    page.keyboard.press("Escape")
-    assert lines.count() == strong_changes(levels[layer, head])
-    before = lines.count(), view.locator("table").inner_html()
+    use_maps(page, view, levels, (layer, head), strong_changes)
+    before = view.locator("line").count(), view.locator("table").inner_html()
     nudge(page, view.locator("select").last)
     if len(levels[0]) > 1:
-        assert (lines.count(), view.locator("table").inner_html()) != before
+        now = view.locator("line").count(), view.locator("table").inner_html()
+        assert now != before
+
+
+def use_maps(page, view, maps, at, drawn):
+    """Look at the head `at` of maps "layer head query key", then choose the first."""
+    lines, status = view.locator("line"), view.get_by_role("status")
+    assert lines.count() == drawn(maps[at])
+    view.locator(".queries button").last.hover()
+    assert lines.count() == int((maps[at][-1] != 0).sum())
+    assert "looks at" in status.inner_text()
+    view.locator(".title").hover()
+    assert lines.count() == drawn(maps[at])
+    view.locator(".queries button").first.focus()
+    page.keyboard.press("ArrowDown")
+    row = min(1, len(maps[at]) - 1)
+    assert lines.count() == int((maps[at][row] != 0).sum())
+    page.keyboard.press("Escape")
+    assert lines.count() == drawn(maps[at])
     small = view.locator(".overview button")
-    assert small.count() == len(levels) * len(levels[0])
+    assert small.count() == len(maps) * len(maps[0])
     small.first.focus()
     page.keyboard.press("Enter")
-    assert lines.count() == strong_changes(levels[0, 0])
+    assert lines.count() == drawn(maps[0, 0])
     assert small.first.get_attribute("aria-pressed") == "true"
 
 
@@ -144,9 +129,8 @@ def use_bertviz(page, view):
         assert lines.count() > before[0]
 
 
-PIECES = ("sampling", "scale", "rotation", "query")
 USES = {"explorer": use_explorer, "comparison": use_comparison}
-USES |= dict.fromkeys(PIECES, use_piece)
+USES |= dict.fromkeys(("sampling", "scale", "rotation", "query"), use_piece)
 
 
 def walk_by_tab(page, view):

@@ -4,7 +4,6 @@ The rules for stored notebooks, the mirror of the hub, the data that outputs res
 and the report on how notebooks read and how large the project is.
 """
 
-import dataclasses
 import json
 import time
 
@@ -13,7 +12,6 @@ from nbval_strict.workers import is_worker, shared
 from tests.support.mirror_data import data_fingerprint, trained_model
 from tests.support.notebook_environment import mirror
 from tests.support.notebook_rules import (
-    Style,
     problems,
     style,
     touches_real_data,
@@ -47,7 +45,7 @@ def pytest_nbval_environment(notebooks, stack, scratch):
 
 
 def pytest_nbval_problems(notebook, path):
-    READS[path.stem] = dataclasses.asdict(style(notebook))
+    READS[path.stem] = style(notebook)
     return problems(notebook, path.parent)
 
 
@@ -73,17 +71,11 @@ def pytest_terminal_summary(terminalreporter, config):
     write = terminalreporter.write_line
     if is_worker(config):
         return
-    if READS:
-        heads = "cells  lines  max  words/line  output  drawn+computed  in a row  width"
-        write(f"\n{'how it reads':24} {heads}  ignored")
-    for name, reads in sorted(READS.items()):
-        s = Style(**reads)
-        write(
-            f"{name:24} {s.cells:5}  {s.median_lines:5.1f}  {s.max_lines:3}  "
-            f"{s.words_per_line:10.1f}  {s.with_output:6.0%}  "
-            f"{f'{s.drawn} + {s.computed}':>14}  {s.code_in_a_row:8}  "
-            f"{s.max_width:5}  {s.ignored:7}"
-        )
+    for place, (name, reads) in enumerate(sorted(READS.items())):
+        if not place:
+            write(f"\n{'how it reads':24} {'  '.join(reads)}")
+        numbers = (f"{number:{len(what)}}" for what, number in reads.items())
+        write(f"{name:24} {'  '.join(numbers)}")
     lines = "  ".join(f"{part} {count:,}" for part, count in totals().items())
     write(f"{'lines':24} {lines}")
     for name, (measured, allowed) in SIZES.items():

@@ -16,16 +16,8 @@ from course_utils.looking.views import (
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SPANISH = ["<bos>", "la", " casa", " roja", "."]
 ENGLISH = ["the", " red", " house", " is", " here", ".", "<eos>"]
-KINDS = {
-    "explorer": 1,
-    "comparison": 1,
-    "sampling": 1,
-    "scale": 1,
-    "rotation": 1,
-    "query": 1,
-    "bertviz head": 1,
-    "bertviz model": 1,
-}
+KINDS = dict.fromkeys(("explorer", "comparison", "sampling", "scale", "rotation"), 1)
+KINDS |= {"query": 1, "bertviz head": 1, "bertviz model": 1}
 
 
 def random_weights(heads, queries, keys):

@@ -4,9 +4,7 @@ Knows the JSON of notebooks. Knows nothing of kernels and pytest.
 """
 
 import re
-import statistics
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from nbval_strict.figures import alt_text, words
@@ -68,14 +66,12 @@ def code_cells(notebook):
 
 def touches_real_data(notebook):
     """Does a code cell name a data set or tokenizer of the hub?"""
-    return any(
-        REAL_DATA.search(joined(cell["source"])) for cell in code_cells(notebook)
-    )
+    return any(REAL_DATA.search(joined(c["source"])) for c in code_cells(notebook))
 
 
 def uses_trained_model(notebook):
     """Does a code cell name the trained model that the mirror can serve?"""
-    return any(TRAINED.search(joined(cell["source"])) for cell in code_cells(notebook))
+    return any(TRAINED.search(joined(c["source"])) for c in code_cells(notebook))
 
 
 def cell_name(cell, count):
@@ -184,68 +180,33 @@ def _image_problems(text, folder):
             yield f"shows {source}, which is not a local file"
 
 
-@dataclass(frozen=True)
-class Style:
-    """How a notebook reads, in the numbers of the design."""
-
-    cells: int
-    median_lines: float
-    max_lines: int
-    words_per_line: float
-    with_output: float
-    drawn: int
-    computed: int
-    code_in_a_row: int
-    max_width: int
-    ignored: int
-
-
 def style(notebook):
-    """Measure how a stored notebook reads."""
+    """How a stored notebook reads: {what: how much}, in the numbers of the design."""
     codes = code_cells(notebook)
     sources = [joined(cell["source"]).strip("\n").split("\n") for cell in codes]
-    lengths = [len(lines) for lines in sources] or [0]
-    prose = [
-        joined(cell["source"])
-        for cell in notebook["cells"]
-        if cell["cell_type"] == "markdown"
-    ]
-    words = sum(len(re.sub(r"!\[.*?\)|\$.*?\$", " ", t).split()) for t in prose)
-    drawn = sum(len(MARKDOWN_IMAGE.findall(t) + HTML_IMAGE.findall(t)) for t in prose)
-    pictures = {"image/png", "image/svg+xml"}
-    computed = [
-        o for c in codes for o in c["outputs"] if pictures & set(o.get("data", ()))
-    ]
     run = longest = 0
     for cell in notebook["cells"]:
         if not is_folded(cell):  # a folded one is a line at most
             run = run + 1 if cell["cell_type"] == "code" else 0
         longest = max(longest, run)
-    open_cells = [cell for cell in codes if not is_folded(cell)]
-    showing = sum(bool(cell["outputs"]) for cell in open_cells)
-    return Style(
-        cells=len(notebook["cells"]),
-        median_lines=statistics.median(lengths),
-        max_lines=max(lengths),
-        words_per_line=words / max(1, sum(lengths)),
-        with_output=showing / max(1, len(open_cells)),
-        drawn=drawn,
-        computed=len(computed),
-        code_in_a_row=longest,
-        max_width=max((len(line) for lines in sources for line in lines), default=0),
-        ignored=sum(
-            "nbval-ignore-output" in c["metadata"].get("tags", []) for c in codes
-        ),
-    )
+    showing = [bool(cell["outputs"]) for cell in codes if not is_folded(cell)]
+    return {
+        "cells": len(notebook["cells"]),
+        "lines": max(map(len, sources), default=0),
+        "width": max((len(line) for lines in sources for line in lines), default=0),
+        "in a row": longest,
+        "% with output": 100 * sum(showing) // max(1, len(showing)),
+        "ignored": sum(map(is_ignored, codes)),
+    }
 
 
 def style_problems(measured):
     """The hard ones among the numbers of the design, one sentence each."""
-    if measured.max_lines > 30:
-        yield f"a code cell has {measured.max_lines} lines, more than 30"
-    if measured.max_width > 88:
-        yield f"a line of code is {measured.max_width} columns wide, more than 88"
-    if measured.code_in_a_row > 2:
-        yield f"{measured.code_in_a_row} code cells stand in a row, more than 2"
-    if measured.with_output < 0.7:
-        yield f"only {measured.with_output:.0%} of code cells show something, not 70 %"
+    if measured["lines"] > 30:
+        yield f"a code cell has {measured['lines']} lines, more than 30"
+    if measured["width"] > 88:
+        yield f"a line of code is {measured['width']} columns wide, more than 88"
+    if measured["in a row"] > 2:
+        yield f"{measured['in a row']} code cells stand in a row, more than 2"
+    if (percent := measured["% with output"]) < 70:
+        yield f"only {percent}% of code cells show something, not 70 %"
