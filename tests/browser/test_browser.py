@@ -131,7 +131,7 @@ def test_it_draws_and_reacts_to_the_mouse(explored):
     assert lines.count() == strong(cross)
 
 
-def assert_cells_say(page, grid, numbers, prefix=""):
+def assert_cells_say(page, grid, numbers, before=": "):
     """The mouse on a cell of a grid "target source": its words and its number."""
     box, status = grid.bounding_box(), page.get_by_role("status").first
     for q, k in ((0, 0), (4, 6), (2, 5)):
@@ -139,7 +139,7 @@ def assert_cells_say(page, grid, numbers, prefix=""):
         page.mouse.move(x, box["y"] + (q + 0.5) * box["height"] / TARGET)
         text = plain(status.inner_text())
         assert text.startswith(f"“{SPANISH[q].strip()}” → “{ENGLISH[k].strip()}”: ")
-        stated = text.split(prefix or ": ")[1].replace("−", "-").replace("<0.01", "0")
+        stated = text.split(before)[1].replace("−", "-").replace("<0.01", "0")
         assert float(stated) == pytest.approx(float(numbers[q, k]), abs=0.0075)
 
 
