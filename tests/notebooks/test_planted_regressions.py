@@ -33,11 +33,12 @@ DRAW = """\
 import numpy as np
 from matplotlib.figure import Figure
 from course_utils.looking import plots
-def draw(alt, bend=1.0, title="keeps a share", label="w (1 - w)", number=8):
+def draw(alt, bend=1.0, point=3, title="keeps a share", label="w (1 - w)", number=8):
     figure = Figure(figsize=(4, 3))
     axes = figure.subplots()
     x = np.linspace(0, 6, 200)
     axes.plot(x, np.sin(x * bend))
+    axes.plot([point], [0], "o", markersize=1.5)  # one tile alone
     axes.set(title=title, xlabel=label)
     axes.text(1, 0, str(number))
     plots.show(figure, alt)
@@ -133,11 +134,8 @@ ELSEWHERE = PICTURE_WORDS | {  # made on another machine: compared by tolerance
     "count": ("print(100, 'right')", "print(103, 'right')", "mismatch 'stdout'"),
     "word": ("print('best: a', 0.12)", "print('best: b', 0.12)", "mismatch 'stdout'"),
     "another number": ("[0.5, 0.5]", "[0.5, 0.5, 0.5]", "mismatch 'text/plain'"),
-    "figure": (
-        "draw('a')",
-        "draw('a', bend=1.1)",
-        "by tolerance, because here is bits",
-    ),
+    "figure": ("draw('a')", "draw('a', bend=1.1)", "because here is bits"),
+    "point": ("draw('a')", "draw('a', point=3.3)", r"worst tile \(limit 20\)"),
     "1e-4 of a curve": ("draw('a')", "draw('a', bend=1.0001)", None),
 }
 TRAINED = {  # made on another machine, by a long training
@@ -156,15 +154,12 @@ IGNORED = {
     "ignored, silent": ("print(1)", "one = 1", f"other kinds of output{ADVICE}"),
     "ignored, warning": ("1", WARNING, f"stale{ADVICE}"),
 }
-
-
 BOOKS = {
     "90_planted": (PLANTED, []),
     "91_ignored": (IGNORED, ["nbval-ignore-output"]),
     "92_elsewhere": (ELSEWHERE, []),
     "95_trained": (TRAINED, ["trained"]),
 }
-
 
 # A cell of the notebook that leaves traces -> what is said of it.
 SWALLOWED = "try:\n    {}\nexcept OSError:\n    pass"
