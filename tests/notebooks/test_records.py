@@ -127,11 +127,8 @@ def test_a_record_holds_what_was_asked_of_it(made):
 
 def test_the_line_says_how_long_it_took(made):
     fields = vars(load_record("nb90_toy", made))
-    for seconds, words in {
-        1.2: "one second",
-        80.0: "80 seconds",
-        840.0: "14 minutes",
-    }.items():
+    lengths = {1.2: "one second", 80.0: "80 seconds", 840.0: "14 minutes"}
+    for seconds, words in lengths.items():
         record = records.Record(**fields | {"seconds": seconds})
         assert str(record).startswith(f"recorded: {words} on two cores, ")
 
