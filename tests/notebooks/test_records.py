@@ -195,8 +195,11 @@ def test_a_script_that_fails_leaves_the_record(project):
 
 
 MAKE = """
+import signal
 from pathlib import Path
 from tools import record
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 
 if __name__ == "__main__":
     record.ROOT = Path.cwd()
