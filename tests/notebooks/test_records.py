@@ -199,9 +199,8 @@ import signal
 from pathlib import Path
 from tools import record
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
-
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     record.ROOT = Path.cwd()
     record.make_record.__defaults__ = (record.ROOT,)
     record.main(["90"])
