@@ -200,7 +200,7 @@ from pathlib import Path
 from tools import record
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job
     record.ROOT = Path.cwd()
     record.make_record.__defaults__ = (record.ROOT,)
     record.main(["90"])
