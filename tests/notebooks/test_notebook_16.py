@@ -336,7 +336,7 @@ def test_a_useless_repair_of_the_script_is_named(script, kind, new):
         assert printed[-2:] == [f"still sick: the {kind}", "not solved yet"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_answer_tells_the_losses_of_the_repaired_scripts(script):
     [text] = [text for text in texts("16") if "*The optimizer.*" in text]
     repairs = []

@@ -197,7 +197,7 @@ PLANTED = {  # a fault that the package had or might get -> a case that must not
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_is_noticed(fault):
     name = PLANTED[fault]

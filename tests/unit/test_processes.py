@@ -54,7 +54,12 @@ def test_two_processes_see_the_losses_of_one(tmp_path, shard):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "shard, optimizer", [("0", "adamw"), ("1", "adamw"), ("1", "muon")]
+    "shard, optimizer",
+    [
+        pytest.param("0", "adamw", marks=pytest.mark.long),
+        pytest.param("1", "adamw", marks=pytest.mark.long),
+        ("1", "muon"),
+    ],
 )
 def test_one_and_two_processes_go_on_from_each_other(tmp_path, shard, optimizer):
     """Steps 1 and 2 by one, 3 and 4 by two, the others by one again."""
