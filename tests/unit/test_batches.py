@@ -317,3 +317,10 @@ def test_a_text_that_just_fits_is_taken():
         assert make(rows, max_length=most, **arguments)
         with pytest.raises(ValueError, match=f"more than max_length={most - 1}"):
             make(rows, max_length=most - 1, **arguments)
+
+
+def test_zero_is_an_id_like_others():
+    """Unless it is padding's, as it is not in GPT-2."""
+    special = SimpleNamespace(pad_id=9, bos_id=8, eos_id=7)
+    inputs, labels = padded_batches([[0, 1]], batch_size=1, special=special)(0)
+    assert inputs.tolist() == [[8, 0, 1]] and labels.tolist() == [[0, 1, 7]]

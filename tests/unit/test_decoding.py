@@ -333,10 +333,12 @@ def test_a_text_ends_where_the_model_has_no_position_left(model):
         assert torch.equal(greedy(make_step(model), prompts(1, 38), 9), expected)
         with pytest.raises(ValueError, match="max_length=40"):
             greedy(make_step(model), prompts(1, 41), 1)
-    options = {"beams": 2, "stop_id": 1, "pad_id": 0}
-    expected = beam_search(plain_step(model), prompts(2, 38), 3, **options)
-    longer = beam_search(plain_step(model), prompts(2, 38), 9, **options)
-    assert torch.equal(longer, expected)
+    options = {"beams": 3, "pad_id": 0, "length_penalty": 4.0}
+    for stop_id in range(1, 11):
+        options["stop_id"] = stop_id
+        expected = beam_search(plain_step(model), prompts(9, 38), 3, **options)
+        longer = beam_search(plain_step(model), prompts(9, 38), 9, **options)
+        assert torch.equal(longer, expected)
 
 
 def test_cached_step_refuses_what_it_cannot_continue():

@@ -12,7 +12,7 @@ from course_utils.config import LlamaConfig, StackConfig, TrainConfig
 from course_utils.decoding import length_rule
 from course_utils.models import Embedding, LlamaLM
 from course_utils.norms import RMSNorm
-from course_utils.positions import rotary_table
+from course_utils.positions import RotaryPositions, rotary_table
 from course_utils.training.losses import label_loss, next_token_loss
 from course_utils.training.optimizers import build_optimizers
 
@@ -39,6 +39,8 @@ def test_a_llama_has_the_angles_of_transformers_and_the_epsilon_of_llama():
     for actual, expected in zip(ours.rotary(0, 20), theirs, strict=True):
         torch.testing.assert_close(actual, expected[0])
     for actual, expected in zip(rotary_table(20, 8), theirs, strict=True):
+        torch.testing.assert_close(actual, expected[0])
+    for actual, expected in zip(RotaryPositions(8, 20)(0, 20), theirs, strict=True):
         torch.testing.assert_close(actual, expected[0])
     x = TINY.flatten()[None, None]
     expected = F.rms_norm(x, (16,), eps=1e-5)

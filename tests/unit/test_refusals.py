@@ -29,7 +29,9 @@ from course_utils.decoding import *
 from named_mistakes import session
 from course_utils.looking import plots as pl
 from course_utils.looking.metrics import bits_per_byte as bits
-from course_utils.looking.intervening import intervene, zero_ablation
+from course_utils.looking.intervening import (
+    activation_patch, intervene, zero_ablation
+)
 from course_utils.looking.recording import record
 from course_utils.looking.views import show_attention
 from course_utils.masks import *

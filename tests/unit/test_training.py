@@ -316,15 +316,20 @@ def test_seed_and_only_the_seed_decides_about_dropout():
 
 
 def test_evaluation_points_and_that_they_do_not_change_the_run():
-    modes = []
+    modes, steps = [], []
+
+    def counted(step):
+        steps.append(step)
+        return batches(step)
 
     def evaluate(model):
         modes.append((model.training, torch.is_grad_enabled()))
-        return torch.rand(3).sum().item()
+        torch.rand(3)
+        return len(steps)
 
     plain = train(make_model(), batches, CONFIG)
-    watched = train(make_model(), batches, CONFIG, evaluate=evaluate, evaluate_every=10)
-    assert [step for step, _ in watched.evaluations] == [10, 20, STEPS]
+    watched = train(make_model(), counted, CONFIG, evaluate=evaluate, evaluate_every=10)
+    assert watched.evaluations == [(10, 10), (20, 20), (STEPS, STEPS)]
     assert set(modes) == {(False, False)}
     assert watched.losses == plain.losses and plain.evaluations == []
     last = train(make_model(), batches, CONFIG, evaluate=evaluate)
@@ -480,6 +485,8 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights_in_float32():
     assert seen == {torch.bfloat16}
     assert {x.dtype for x in model.parameters()} == {torch.float32}
     full = train(make_model(), batches, replace(config, precision="float32"))
+    for precision, dtype in (("bfloat16", torch.bfloat16), ("float32", None)):
+        assert build_optimizers(model, config, precision)[1].dtype == dtype
     assert history.losses == pytest.approx(full.losses, abs=0.05)
     assert history.losses != full.losses
 
