@@ -180,6 +180,7 @@ def assert_matches(cpu, mps, place):
         assert mps == cpu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_does_there_what_it_does_on_the_cpu(name, outcomes):
     cpu, mps = outcomes[name]["cpu"], outcomes[name]["mps"]
