@@ -161,7 +161,7 @@ def beam_search(
     not an integer >= 1 or a length_penalty outside [0, 100].
     """
     check_positive(beams=beams)
-    length_rule(1, length_penalty)
+    check_range(0, 100, length_penalty=length_penalty)
     check_integer(0, stop_id=stop_id)
     _check_request(step, prompt, max_new_tokens, stop_id, pad_id)
     ids = repeat(prompt, "b t -> b w t", w=beams)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from course_utils.attention import attention_scores, attention_weights
 from course_utils.masks import padding_mask
-from course_utils.shapes import check_ids, check_index, values_are_at_hand
+from course_utils.shapes import check_ids, check_index, check_same, values_are_at_hand
 
 Queries, Memory = Float[Tensor, "b q m"], Float[Tensor, "b k m"]
 Mask = Bool[Tensor, "b 1 1 k"]  # True = may look
@@ -178,9 +178,12 @@ class RecurrentSeq2Seq(nn.Module):
     ) -> Float[Tensor, "b t v"]:
         """Logits of the token after each target position; source tells the padding.
 
-        Raises TypeError or ValueError for a target outside the vocabulary.
+        Raises TypeError or ValueError for a target outside the vocabulary, or a source
+        of another shape than the memory's.
         """
         check_ids(target, self.target_embedding.num_embeddings, "target")
+        both = tuple(memory.shape[:2]), tuple(source.shape)
+        check_same("memory and source: batch and length", *both)
         last = (source != self.pad_id).sum(dim=1) - 1
         first_state = memory[torch.arange(len(memory), device=memory.device), last]
         states, _ = self.decoder(self.target_embedding(target), first_state[None])

@@ -10,6 +10,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import jaxtyping
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[1]
 # Called so often while a world is counted through that checks would take minutes.
@@ -25,6 +26,16 @@ banks = [path.stem for path in (ROOT / "notebooks" / "exercises").glob("nb*.py")
 jaxtyping.install_import_hook([*modules, *banks], "beartype.beartype")
 for name in banks:
     importlib.import_module(name)  # a bank that `session` loads would escape the hook
+
+
+@pytest.fixture
+def float64():
+    """The default type of most notebooks, and chance that is the same for all."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(before)
 
 
 @pytest.fixture

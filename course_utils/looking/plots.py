@@ -279,6 +279,8 @@ def points(
     leaves a point without a name.
     """
     places = {label: _points(values, label, "") for label, values in series.items()}
+    for label, (_, y) in places.items():
+        _array(y, f"series[{label!r}]: y")
     figure, [axis] = _panels(1, (5.0, 3.4))
     for i, (label, (x, y)) in enumerate(places.items()):
         color = _pick(label, i, roles)
@@ -406,6 +408,8 @@ def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
     """One line of `curves`: x and y. A tuple is (x, y), anything else y alone."""
     x, y = values if isinstance(values, tuple) else (range(len(values)), values)
     x, y = _array(list(x), f"series[{label!r}]: x", 1), _numbers(y)
+    if np.isinf(y).any():
+        raise ValueError(f"series[{label!r}]: y must be finite, or NaN for a gap")
     for axis, numbers in (("x", x), ("y", y)):
         if axis in log and np.nanmin(numbers) <= 0:
             raise ValueError(
@@ -479,7 +483,9 @@ def _matrices(
     titles, matrices = zip(*titled, strict=True)
     lowest = min(matrix.min() for matrix in matrices)
     if lowest < 0 and not signed:
-        raise ValueError(f"values must be >= 0 unless signed=True, got {lowest:.3g}")
+        raise ValueError(
+            f"values must be >= 0, or drawn by heatmap(signed=True), got {lowest:.3g}"
+        )
     height, width = matrices[0].shape
     alone = len(matrices) == 1
     inches = {1: 5.5, 2: 2.7}.get(len(matrices), 1.5)  # for one matrix

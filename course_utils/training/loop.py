@@ -61,7 +61,7 @@ class History:
         self.losses.append(loss)
         self.learning_rates.append(rate)
         self.gradient_norms.append(norm)
-        self.tokens.append(counted + sum(self.tokens[-1:]))
+        self.tokens.append(counted + (self.tokens[-1] if self.tokens else 0))
 
 
 def train(

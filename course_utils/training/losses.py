@@ -110,10 +110,12 @@ def check_batch(batch: object, step: int) -> int:
     Raises TypeError or ValueError unless it is a tuple of tensors with equally many
     rows, and a label that counts.
     """
-    for part in batch if isinstance(batch, tuple | list) else [batch]:
-        if not isinstance(part, Tensor) or part is batch:
-            what = describe(part)
-            raise TypeError(f"batches({step}) must be a tuple of tensors, got {what}")
+    must = f"batches({step}) must be a tuple of tensors"
+    if not isinstance(batch, tuple | list):
+        raise TypeError(f"{must}, got {describe(batch)}")
+    for part in batch:
+        if not isinstance(part, Tensor):
+            raise TypeError(f"{must}, got {describe(part)} in it")
     if len({*map(len, batch)}) != 1:
         shapes = [tuple(x.shape) for x in batch]
         raise ValueError(

@@ -7,16 +7,6 @@ from named_mistakes import checking, session
 from tests.exercises.answers import forget_outcomes, remembering_run
 
 
-@pytest.fixture
-def in_float64():
-    """The default type of most notebooks, and chance that is the same for all."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
-
-
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
 def precision(request):
     before = torch.get_default_dtype()

@@ -62,7 +62,7 @@ def test_right_answers_pass_and_known_mistakes_are_named(name, way, remembering)
 
 @pytest.mark.long
 @every_exercise
-def test_the_verdicts_are_the_same_for_20_seeds(name, remembering, in_float64):
+def test_the_verdicts_are_the_same_for_20_seeds(name, remembering, float64):
     """In float64, as in notebooks; fewer seeds where each check trains something."""
     for seed in range(20 if BANK[name].seconds <= 3 else 3):
         assert complaints(name, seed) == []

@@ -49,11 +49,11 @@ def changed_notebooks():
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", BANKS)
-def test_outside_answers_are_judged_as_before(number, in_float64):
+def test_outside_answers_are_judged_as_before(number, float64):
     assert complaints(ANSWERS[number]) == []
 
 
-def test_outside_answers_to_changed_banks_are_judged_as_before(in_float64):
+def test_outside_answers_to_changed_banks_are_judged_as_before(float64):
     for number in changed_notebooks() & ANSWERS.keys():
         assert complaints(ANSWERS[number]) == []
 

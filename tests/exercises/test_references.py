@@ -29,7 +29,7 @@ from course_utils.models import Classifier
 from course_utils.tokenizer import train_words
 from course_utils.training.processes import Processes
 
-pytestmark = pytest.mark.usefixtures("in_float64")
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def test_scores_weights_and_context_are_attention():

@@ -1,7 +1,6 @@
 """What the tests of single notebooks share."""
 
 import pytest
-import torch
 
 from tests.support import notebook_code
 
@@ -12,12 +11,3 @@ def built(request):
     module = request.module
     names, known = getattr(module, "NAMES", ()), getattr(module, "KNOWN", {})
     return notebook_code.built(module.__name__[-2:], *names, **known)
-
-
-@pytest.fixture
-def float64():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
