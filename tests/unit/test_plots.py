@@ -1,5 +1,6 @@
 """The figures: what they show, what they carry, and what they refuse."""
 
+import itertools
 import warnings
 from io import BytesIO
 
@@ -10,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from PIL import Image
 
-from course_utils.looking import plots
+from course_utils.looking import plots, style
 
 QUERIES, KEYS, HEADS = 3, 5, 7
 WEIGHTS = torch.rand(HEADS, QUERIES, KEYS, generator=torch.Generator().manual_seed(0))
@@ -64,7 +65,7 @@ def displayed(monkeypatch):
     def keep(data, metadata, raw):
         outputs.append((data, metadata, raw))
 
-    monkeypatch.setattr(plots, "display", keep)
+    monkeypatch.setattr(style, "display", keep)
     return outputs
 
 
@@ -182,7 +183,9 @@ def words_of(output):
 def test_the_words_and_numbers_drawn_are_stored(displayed):
     plots.heatmap([[1.0, 0.25]], ("row", "column"), ["a"], ["b", "c"])
     cells, labels = ["1", "0.25"], ["column", "b", "c", "row", "a"]
-    assert words_of(displayed[0]) == [*cells, *labels, "0.0", "0.5", "1.0"]
+    assert words_of(displayed[0]) == [*cells, *labels]
+    plots.heatmap(np.ones((11, 11)), scale="share of heads")
+    assert {"share of heads", "1.0"} <= set(words_of(displayed[1]))
 
 
 def test_words_that_are_not_drawn_are_not_stored(displayed):
@@ -221,9 +224,45 @@ def test_a_logarithmic_axis_is_labeled_in_numbers_that_can_be_read(displayed):
 @pytest.mark.parametrize("letters", [3, 40])
 def test_a_legend_below_lies_within_its_figure(letters, drawn):
     """Four long labels in a line were cut off on both sides."""
-    plots.curves({f"{'m' * letters} {number}": range(3) for number in range(5)}, AXES)
+    plots.bars("abc", {f"{'m' * letters} {n}": range(3) for n in range(5)}, AXES)
     (legend,) = drawn[0].legends
     assert legend.get_window_extent().width <= drawn[0].bbox.width
+
+
+def test_names_at_the_ends_of_lines_do_not_touch(drawn):
+    lines = {"floor": 1.01, "ceiling": 5}
+    plots.curves(
+        {name: [0, 1 + i / 99] for i, name in enumerate("abcd")}, AXES, lines=lines
+    )
+    (axis,) = drawn[0].axes
+    drawn[0].draw_without_rendering()
+    boxes = sorted(
+        (text.get_window_extent() for text in axis.texts), key=lambda b: b.y0
+    )
+    assert [text.get_text() for text in axis.texts][-1] == "ceiling"
+    assert all(a.y1 <= b.y0 + 1 for a, b in itertools.pairwise(boxes))
+    assert axis.bbox.y0 < boxes[0].y1 and boxes[-1].y0 < axis.bbox.y1 + 20
+
+
+def test_runs_of_one_kind_are_dots_of_one_color(drawn):
+    runs = {f"seed {i}": [i, 2 * i] for i in range(3)}
+    plots.bars("ab", {"mean": [1, 2], **runs}, AXES)
+    (axis,) = drawn[0].axes
+    assert len(axis.patches) == 2 and len(axis.lines) == 3
+    assert len({line.get_color() for line in axis.lines}) == 1
+    labels = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert sorted(labels) == ["each seed", "mean"]
+
+
+def test_a_mask_is_hatched_where_it_hides(drawn):
+    mask = torch.ones(3, 3).tril().bool()
+    plots.heatmap(mask)
+    plots.attention_map(mask.double() / 3, "abc", "abc")
+    plots.attention_map(torch.full((3, 3), 1 / 3), "abc", "abc")
+    counts = [
+        [bool(p.get_hatch()) for p in f.axes[0].patches].count(True) for f in drawn
+    ]
+    assert counts == [3, 3, 0]
 
 
 def test_each_of_several_matrices_has_its_own_columns(drawn):
