@@ -274,7 +274,7 @@ def bars(
         axis.set_xticks([])
         axis.spines["bottom"].set_visible(False)
     axis.grid(axis="x")
-    style.legend_below(figure)
+    style.legend_below(figure, least=1 if axis.lines else 2)
     show(figure, alt)
 
 

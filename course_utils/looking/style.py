@@ -129,11 +129,11 @@ def name_ends(axis: Axes, names: Sequence[tuple]) -> None:
         axis.text(1.015, lowest, literal(label), **style)
 
 
-def legend_below(figure: Figure) -> None:
-    """Where there are several kinds, their names in as many columns as fit."""
+def legend_below(figure: Figure, least: int = 2) -> None:
+    """The names of the kinds, where there are several, in as many columns as fit."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     kinds = dict(zip(labels, handles, strict=True))
-    for columns in (4, 3, 2, 1) if len(kinds) > 1 else ():
+    for columns in (4, 3, 2, 1) if len(kinds) >= least else ():
         style = {"loc": "outside lower left", "ncols": columns}
         legend = figure.legend(kinds.values(), kinds.keys(), **style)
         if legend.get_window_extent().width <= figure.bbox.width or columns == 1:
@@ -179,15 +179,31 @@ def cell_alt() -> str:
     code above a figure does not tell what the figure will show. JupyterLab, `make
     refresh` and the tests send the metadata with the code; another front end may not.
     """
-    kernel = getattr(get_ipython(), "kernel", None)
-    request = kernel.get_parent("shell") if kernel else {}
-    alts = request.get("metadata", {}).get("alt", [])
-    message = request.get("header", {}).get("msg_id", "")
+    alts = _request().get("metadata", {}).get("alt", [])
+    message, _ = running_cell()
     if message != _counted["message"]:
         _counted.update(message=message, figures=0)
     place = _counted["figures"]
     _counted["figures"] = place + 1
     return alts[place] if place < len(alts) else ""
+
+
+def running_cell() -> tuple[str, str]:
+    """The message that runs the cell, new at each run, and what the cell is known by.
+
+    JupyterLab tells a cell's id; elsewhere a cell is known by its code. Two times ""
+    outside a kernel.
+    """
+    request = _request()
+    code = request.get("content", {}).get("code", "")
+    name = request.get("metadata", {}).get("cellId", code)
+    return request.get("header", {}).get("msg_id", ""), name
+
+
+def _request() -> dict:
+    """The message that asked the kernel to run this cell; {} outside a kernel."""
+    kernel = getattr(get_ipython(), "kernel", None)
+    return kernel.get_parent("shell") if kernel else {}
 
 
 def drawn_words(figure: Figure) -> list[str]:

@@ -4,6 +4,7 @@ Draws the still, and hands numbers and strings to `attention_views`. The views k
 nothing of the course.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,11 +14,19 @@ from IPython.display import display
 from jaxtyping import Float
 from torch import Tensor
 
-from attention_views import compressed, explorer_html, short, view_html, weight_codes
+from attention_views import (
+    compressed,
+    explorer_html,
+    page_script,
+    short,
+    view_html,
+    weight_codes,
+)
 from attention_views.bertviz_page import offline
 from attention_views.page import LEVELS
 from course_utils.looking.maps import Maps, check_total, thinned
 from course_utils.looking.plots import arrows, bars, curves, heatmap
+from course_utils.looking.style import running_cell
 from course_utils.looking.token_texts import token_texts
 
 HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
@@ -25,9 +34,27 @@ SLIDERS = "Run this cell, or trust the notebook, to move the sliders."
 NAMED = 16  # so many candidates of a next token are shown by name
 
 
+_shown: dict[str, str] = {}  # cell that has shown a view -> the message of its last run
+
+
 def _display(html: str, sentence: str, hint: str = HINT) -> None:
     """Display a view, and a sentence where no script may run."""
     display({"text/html": html, "text/plain": f"{sentence} {hint}"}, raw=True)
+
+
+def _display_ours(html: str, sentence: str, hint: str = HINT) -> None:
+    """Display a view of ours, with the script of the page where that may be missing.
+
+    The first view of a kernel brings it for all, and so do the first of a cell that is
+    run again, which mends a view that does not live, and every view where each output
+    is a page of its own: on Colab, or outside a kernel.
+    """
+    message, cell = running_cell()
+    alone = not message or "google.colab" in sys.modules
+    if alone or not _shown or _shown.get(cell, message) != message:
+        html += f"\n{page_script()}"
+    _shown[cell] = message
+    _display(html, sentence, hint)
 
 
 def show_attention(
@@ -67,8 +94,9 @@ def show_attention(
         sentence=f"{maps.sentence} {HINT}",
         sides=maps.sides,
         at=maps.at,
+        shared=True,
     )
-    _display(html, maps.sentence)
+    _display_ours(html, maps.sentence)
     maps.show_picture()
 
 
@@ -130,8 +158,9 @@ def show_comparison(
     for maps in (first, second):
         maps.choose(part, layer, head)
     sentence = _sentence(first, second)
-    html = view_html("comparison", _data(first, second), f"{sentence} {HINT}")
-    _display(html, sentence)
+    data = _data(first, second)
+    html = view_html("comparison", data, f"{sentence} {HINT}", shared=True)
+    _display_ours(html, sentence)
     change = (_levels(second) - _levels(first)) / LEVELS
     queries, keys = (thinned(side) for side in first.labels)
     heatmap(
@@ -297,4 +326,5 @@ def _hundredths(scores: Tensor) -> list[int]:
 
 def _show_piece(piece: str, data: dict[str, Any], title: str, alt: str) -> None:
     data = {"piece": piece, "title": title, **data}
-    _display(view_html("pieces", data, f"{alt} {SLIDERS}"), alt, SLIDERS)
+    html = view_html("pieces", data, f"{alt} {SLIDERS}", shared=True)
+    _display_ours(html, alt, SLIDERS)

@@ -4,8 +4,14 @@ from attention_views import explorer_html
 """
 
 from attention_views.explorer import explorer_html
-from attention_views.page import compressed, short, view_html, weight_codes
+from attention_views.page import (
+    compressed,
+    page_script,
+    short,
+    view_html,
+    weight_codes,
+)
 from attention_views.story_page import save_page, story_panel
 
-__all__ = ["compressed", "explorer_html", "save_page", "short", "story_panel"]
-__all__ += ["view_html", "weight_codes"]
+__all__ = ["compressed", "explorer_html", "page_script", "save_page", "short"]
+__all__ += ["story_panel", "view_html", "weight_codes"]

@@ -1,5 +1,5 @@
 // Two recordings: the map of each, and what changed, in colors centered on 0.
-const start = async (root, data) => {
+views.comparison = async (root, data) => {
   const ROW = 22, GAP = 130, FAINT = 0.04, none = { q: -1, k: -1 };
   const WEIGHT = [184, 84, 140], MORE = [214, 96, 77], LESS = [67, 147, 195];
   const [before, after] = data.names;

@@ -1,5 +1,5 @@
 // Attention of a whole model: one map large, all maps small, links on demand.
-const start = async (root, data) => {
+views.explorer = async (root, data) => {
   const ROW = 22, GAP = 130, FAINT = 0.04, none = { q: -1, k: -1 };
   const now = { part: data.at[0], layer: data.at[1], head: data.at[2] };
   const codes = await Promise.all(data.parts.map((part) => inflate(part.map)));

@@ -19,13 +19,14 @@ def explorer_html(
     sentence: str = "",
     sides: Mapping[str, tuple[int, int]] | None = None,
     at: Sequence[int] = (0, 0, 0),
+    shared: bool = False,
 ) -> str:
     """The HTML of a view of all layers and heads.
 
     parts: {kind of attention: {name of a layer: weights "head query key"}}, from 0 to
     1; the layers of a part have one shape. texts: lists of tokens. sides: for each part
-    which of the texts the queries and the keys are, by default the first. sentence:
-    what stands there where no script runs. at: part, layer and head shown first.
+    which of the texts the queries and the keys are, by default the first. at: part,
+    layer and head shown first. sentence, shared: as in `view_html`.
 
     Raises ValueError for weights outside 0 to 1, or tokens that do not fit them.
     """
@@ -51,4 +52,4 @@ def explorer_html(
         )
     texts = [list(text) for text in texts]
     data = {"title": title, "at": list(at), "tokens": texts, "parts": held}
-    return view_html("explorer", data, sentence or title)
+    return view_html("explorer", data, sentence or title, shared=shared)

@@ -1,4 +1,6 @@
 // What every view shares: elements, compressed numbers, tokens as text.
+// `views` holds how each kind is drawn, name -> (root, data) => …; X.js sets views.X.
+const views = {};
 // Text reaches the page through textContent alone, so a token is never markup.
 const make = (parent, tag, attributes = {}, text = "") => {
   const node = ["svg", "line", "path", "text"].includes(tag)
@@ -53,12 +55,33 @@ const roving = (buttons, step) => {
     };
   });
 };
-// Put a view where its sentence stood. A browser from before 2023 keeps the sentence.
-const open = (root, data, start) => {
-  if (!globalThis.DecompressionStream) return;
-  root.dataset.ready = true;
+// Put a view where its sentence stood; it comes back if the view cannot be drawn. A
+// browser from before 2023 keeps the sentence.
+const open = async (root, name, data, version) => {
+  const sentence = [...root.childNodes];
+  root.dataset.ready = version;
   root.setAttribute("role", "group");
   root.setAttribute("aria-label", data.title);
   root.replaceChildren();
-  start(root, data);
+  try {
+    await views[name](root, data);
+  } catch (error) {
+    root.replaceChildren(...sentence);
+    delete root.dataset.ready;
+    console.error(error);
+  }
+};
+// Every view of a page says `attentionViewsQueue.push([mark, name, data])`, before or
+// after this runs; the last version that was loaded opens it, with its own style.
+const listen = (version, style) => {
+  if (!globalThis.DecompressionStream) return;
+  const sheet = `style[data-attention-views="${version}"]`;
+  if (!document.querySelector(sheet))
+    make(document.head, "style", { "data-attention-views": version }, style);
+  const queue = (globalThis.attentionViewsQueue ??= []);
+  queue.push = ([mark, name, data]) => {
+    for (const root of document.querySelectorAll(`.${mark}:not([data-ready])`))
+      open(root, name, data, version);
+  };
+  queue.splice(0).forEach(queue.push);
 };

@@ -1,4 +1,4 @@
-"""One view as self-contained HTML: its script, its style and its data.
+"""One view as HTML: its data, and the script and style that all views of a page share.
 
 Knows how numbers and strings get into a page safely. Knows nothing of attention.
 """
@@ -7,6 +7,7 @@ import json
 import re
 import zlib
 from base64 import b64decode, b64encode
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -15,8 +16,8 @@ from typing import Any
 import numpy as np
 
 LEVELS = 240  # a number with many divisors, so that 1/2, 1/3, 1/4, … are exact levels
-VIEWS = ("explorer", "comparison", "pieces")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8
+_SCRIPT = re.compile("\n<script data-attention-views=.*?</script>", re.DOTALL)
 _COMPRESSED = re.compile(r'"map":"([A-Za-z0-9+/]+=*)"')
 
 
@@ -54,16 +55,18 @@ def compressed(codes: Any) -> str:
 
 
 def inflated(html: str) -> str:
-    """A view's HTML with a checksum of its numbers in place of each compressed text.
+    """What a view's HTML shows: without the script of the page, and with a checksum of
+    its numbers in place of each compressed text.
 
-    Two views that show the same give the same, whichever zlib wrote them.
+    Two views that show the same give the same, whichever zlib and which version of the
+    script they were written with.
     """
 
     def checksum(match: re.Match) -> str:
         numbers = zlib.decompress(b64decode(match[1]))
         return f'"map":"{sha256(numbers).hexdigest()}"'
 
-    return _COMPRESSED.sub(checksum, html)
+    return _COMPRESSED.sub(checksum, _SCRIPT.sub("", html))
 
 
 def short(token: str, length: int = 14) -> str:
@@ -73,26 +76,60 @@ def short(token: str, length: int = 14) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def view_html(name: str, data: dict[str, Any], sentence: str) -> str:
-    """The HTML of one view: a sentence, and the script that replaces it by the view.
+def view_html(
+    name: str, data: dict[str, Any], sentence: str, *, shared: bool = False
+) -> str:
+    """The HTML of one view: a sentence, its data, and the script that draws the view.
 
-    data: what `<name>.js` reads. The same data give the same HTML, id included.
+    name: `<name>.js` and `<name>.css` are in this folder. data: what `<name>.js` reads;
+    the same data give the same HTML. shared: leave out the script, because another
+    view of the page brings it, or `page_script`.
     Raises ValueError for an unknown view.
     """
-    if name not in VIEWS:
-        raise ValueError(f"name must be one of {', '.join(VIEWS)}; got {name!r}")
-    payload = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    payload = _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", payload)
-    script = _source("kit.js") + _source(f"{name}.js")
-    style = _source("kit.css") + _source(f"{name}.css")
+    if name not in view_names():
+        raise ValueError(f"name must be one of {', '.join(view_names())}; got {name!r}")
+    payload = _safe_json(data)
     mark = f"v{sha256((name + inflated(payload)).encode()).hexdigest()[:12]}"
-    return (
+    view = (
         f'<div class="course-view {name} {mark}"><p>{escape(sentence)}</p></div>\n'
-        f"<style>\n{style}</style>\n<script>(() => {{\n{script}"
-        f"const data = {payload};\n"
-        f'for (const root of document.querySelectorAll(".{mark}:not([data-ready])"))\n'
-        f"  open(root, data, start);\n}})();</script>"
+        f'<script>(globalThis.attentionViewsQueue ??= []).push(["{mark}", "{name}",\n'
+        f"{payload}\n]);</script>"
     )
+    return view if shared else f"{view}\n{page_script()}"
+
+
+@cache
+def page_script() -> str:
+    """The script and the style of all views, once for a page; twice does no harm.
+
+    Views that were written before it and after it are drawn. Another version on the
+    same page leaves the views that are drawn alone, their style included.
+    """
+    script = _source("kit.js")
+    style = _source("kit.css")
+    for name in view_names():
+        script += f"{{\n{_source(f'{name}.js')}}}\n"  # its `const`s are its own
+        style += _source(f"{name}.css")
+    version = sha256((script + style).encode()).hexdigest()[:8]
+    style = style.replace(".course-view", f'.course-view[data-ready="{version}"]')
+    return (
+        f'<script data-attention-views="{version}">(() => {{\n{script}'
+        f'listen("{version}", {_safe_json(style)});\n}})();</script>'
+    )
+
+
+@cache
+def view_names() -> list[str]:
+    """The views that can be shown: each script in this folder but the shared one."""
+    names = [path.name for path in files("attention_views").iterdir()]
+    scripts = [name.removesuffix(".js") for name in names if name.endswith(".js")]
+    return sorted({*scripts} - {"kit"})
+
+
+def _safe_json(data: Any) -> str:
+    """JSON that neither ends the script around it nor says anything to HTML."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _source(name: str) -> str:

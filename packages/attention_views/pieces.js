@@ -132,7 +132,7 @@ const pieces = {
     draw();
   },
 };
-const start = (root, data) => {
+views.pieces = (root, data) => {
   make(root, "p", { class: "title" }, data.title);
   const bar = make(root, "div", { class: "bar" });
   const said = make(root, "p", { role: "status" });

@@ -47,7 +47,7 @@ def data_of(view):
     return payload(
         view.evaluate(
             """(root) => [...document.scripts].map((one) => one.textContent).findLast(
-                (text) => text.includes(`".${root.classList[2]}:not(`))"""
+                (text) => text.includes(`push(["${root.classList[2]}"`))"""
         )
     )
 

@@ -17,7 +17,10 @@ FAINT = 0.04 * 240  # the explorer draws weaker links only of a chosen token
 
 @contextmanager
 def stored_outputs():
-    """What a notebook would store: a list of (data, metadata), filled meanwhile."""
+    """What a cell would store: a list of (data, metadata), filled meanwhile.
+
+    The first view of ours brings the script.
+    """
     outputs = []
 
     def keep(data, metadata=None, raw=False):
@@ -26,12 +29,14 @@ def stored_outputs():
     with pytest.MonkeyPatch.context() as patch:
         for module in (views, plots):
             patch.setattr(module, "display", keep)
+        patch.setattr(views, "_shown", {})
+        patch.setattr(views, "running_cell", lambda: ("a run", "a cell"))
         yield outputs
 
 
 def payload(html):
     """The data of a view, read back from its HTML or from its script."""
-    return json.loads(re.search(r"^const data = (.*);$", html, re.MULTILINE)[1])
+    return json.loads(re.search(r"\.push\(\[.*\n(.*)\n\]\)", html)[1])
 
 
 def numbers(text):

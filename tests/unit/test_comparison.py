@@ -138,8 +138,8 @@ def test_the_same_data_give_the_same_page(displayed):
     for title, seed in (("One.", 1), ("One.", 1), ("Two.", 1), ("One.", 2)):
         show_comparison(recording(0), recording(seed), WORDS, title=title)
     first, again, *others = (data["text/html"] for data, _ in displayed[::2])
-    assert first == again and first not in others
     assert inflated(first) == inflated(again) != inflated(others[-1])
+    assert first.startswith(again) and again not in others
     assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
 
 
@@ -149,19 +149,19 @@ def test_hostile_tokens_stay_text(displayed):
     turned = weights.flip(-1)
     show_comparison(weights, turned, HOSTILE, title=HOSTILE[2])
     html = displayed[0][0]["text/html"]
-    assert html.count("</script") == html.count("<script") == 1
+    assert html.count("</script") == html.count("<script") == 2
     html.encode("utf-8")
     assert payload(html)["tokens"][0] == HOSTILE
     assert len(displayed[1][0]["text/plain"]) < 400
 
 
 def test_a_comparison_is_small(displayed, record_budget):
-    for layers, heads, count, allowed in ((2, 4, 7, 18), (6, 8, 20, 43)):
+    for layers, heads, count, allowed in ((2, 4, 7, 5), (6, 8, 20, 30)):
         for seed in range(3):
             before = recording(seed, layers, heads, count)
             after = recording(seed + 9, layers, heads, count)
             show_comparison(before, after, [f"w{i}" for i in range(count)], title="T.")
-        sizes = [len(data["text/html"].encode()) for data, _ in displayed[::2]]
+        sizes = [len(data["text/html"].encode()) for data, _ in displayed[2::2]]
         name = f"comparison of {layers} layers, {heads} heads, {count} tokens, KB"
         record_budget(name, round(max(sizes) / 1000, 1), allowed)
         displayed.clear()

@@ -193,7 +193,7 @@ def test_the_same_data_give_the_same_page(displayed):
     for title in ("One.", "One.", "Two."):
         show_attention(weights, words(TARGET), title=title)
     first, second, third = (data["text/html"] for data, _ in displayed[::2])
-    assert first == second != third
+    assert first == f"{second}\n{page.page_script()}" and second != third
     assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
 
 
@@ -233,7 +233,7 @@ def test_hostile_tokens_stay_text(displayed):
     weights = {"": torch.eye(count).expand(1, 1, count, count)}
     show_attention(weights, HOSTILE, title=HOSTILE[2])
     html = displayed[0][0]["text/html"]
-    assert html.count("</script") == html.count("<script") == 1
+    assert html.count("</script") == html.count("<script") == 2
     assert "<!--" not in html.split("<script>")[1] and "\u2028" not in html
     html.encode("utf-8")
     assert payload(html)["tokens"][0] == HOSTILE
@@ -245,7 +245,7 @@ SHARPNESS = (0.0, 0.3, 1.0, 1.5, 2.0, 3.0, 10.0)
 
 @pytest.mark.slow
 def test_a_view_is_small(displayed, record_budget):
-    for layers, heads, tokens, allowed in ((2, 4, 7, 15), (6, 8, 20, 33)):
+    for layers, heads, tokens, allowed in ((2, 4, 7, 4), (6, 8, 20, 23)):
         for sharpness in SHARPNESS:
             torch.manual_seed(0)
             scores = sharpness * torch.randn(layers, 1, heads, tokens, tokens)
@@ -254,7 +254,7 @@ def test_a_view_is_small(displayed, record_budget):
             codes, _ = decoded(payload(displayed[-2][0]["text/html"])["parts"][0])
             true = torch.cat(list(weights.values()))
             assert (codes == torch.tensor(page.weight_codes(true))).all()
-        sizes = [len(data["text/html"].encode()) for data, _ in displayed[::2]]
+        sizes = [len(data["text/html"].encode()) for data, _ in displayed[2::2]]
         name = f"view of {layers} layers, {heads} heads, {tokens} tokens, KB"
         record_budget(name, round(max(sizes) / 1000, 1), allowed)
         displayed.clear()
