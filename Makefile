@@ -30,7 +30,7 @@ BENCH := $(VENV)/bench
 BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 
 .PHONY: help lab check lint notebooks test test-all test-worlds measure data diff refresh \
-        bench record reset book setup
+        bench record reset book setup figures
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -86,6 +86,9 @@ reset: $(READY)  ## bring back one working copy: NB=01
 book: $(BOOK_READY)  ## build the HTML book from the stored outputs
 	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \
 	  --config notebooks/book/_config.yml --toc notebooks/book/_toc.yml
+
+figures: $(READY)  ## put all figures and drawings on one page, to look at them
+	@$(RUN) -m tools.contact_sheet
 
 setup: $(DEV_READY)  ## only the set-up, of readers and of tests
 

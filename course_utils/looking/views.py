@@ -42,7 +42,7 @@ def _display(html: str, sentence: str, hint: str = HINT) -> None:
     display({"text/html": html, "text/plain": f"{sentence} {hint}"}, raw=True)
 
 
-def _display_ours(html: str, sentence: str, hint: str = HINT) -> None:
+def display_view(html: str, sentence: str, hint: str = HINT) -> None:
     """Display a view of ours, with the script of the page where that may be missing.
 
     The first view of a kernel brings it for all, and so do the first of a cell that is
@@ -96,7 +96,7 @@ def show_attention(
         at=maps.at,
         shared=True,
     )
-    _display_ours(html, maps.sentence)
+    display_view(html, maps.sentence)
     maps.show_picture()
 
 
@@ -160,7 +160,7 @@ def show_comparison(
     sentence = _sentence(first, second)
     data = _data(first, second)
     html = view_html("comparison", data, f"{sentence} {HINT}", shared=True)
-    _display_ours(html, sentence)
+    display_view(html, sentence)
     change = (_levels(second) - _levels(first)) / LEVELS
     queries, keys = (thinned(side) for side in first.labels)
     heatmap(
@@ -327,4 +327,4 @@ def _hundredths(scores: Tensor) -> list[int]:
 def _show_piece(piece: str, data: dict[str, Any], title: str, alt: str) -> None:
     data = {"piece": piece, "title": title, **data}
     html = view_html("pieces", data, f"{alt} {SLIDERS}", shared=True)
-    _display_ours(html, alt, SLIDERS)
+    display_view(html, alt, SLIDERS)

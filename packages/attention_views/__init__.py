@@ -4,6 +4,7 @@ from attention_views import explorer_html
 """
 
 from attention_views.explorer import explorer_html
+from attention_views.frames import frames_html, kind_of
 from attention_views.page import (
     compressed,
     page_script,
@@ -13,5 +14,14 @@ from attention_views.page import (
 )
 from attention_views.story_page import save_page, story_panel
 
-__all__ = ["compressed", "explorer_html", "page_script", "save_page", "short"]
-__all__ += ["story_panel", "view_html", "weight_codes"]
+__all__ = [
+    "compressed",
+    "explorer_html",
+    "frames_html",
+    "kind_of",
+    "page_script",
+    "save_page",
+    "short",
+]
+__all__ += ["page_script", "save_page", "short", "story_panel"]
+__all__ += ["view_html", "weight_codes"]

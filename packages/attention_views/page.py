@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from attention_views.typeface import font_face
+
 LEVELS = 240  # a number with many divisors, so that 1/2, 1/3, 1/4, … are exact levels
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")  # ends a script, or no UTF-8
 _SCRIPT = re.compile("\n<script data-attention-views=.*?</script>", re.DOTALL)
@@ -111,6 +113,7 @@ def page_script() -> str:
         script += f"{{\n{_source(f'{name}.js')}}}\n"  # its `const`s are its own
         style += _source(f"{name}.css")
     version = sha256((script + style).encode()).hexdigest()[:8]
+    style += font_face()
     style = style.replace(".course-view", f'.course-view[data-ready="{version}"]')
     return (
         f'<script data-attention-views="{version}">(() => {{\n{script}'

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from attention_views.page import weight_codes
-from course_utils.looking import plots, views
+from course_utils.looking import style, views
 
 FAINT = 0.04 * 240  # the explorer draws weaker links only of a chosen token
 
@@ -27,7 +27,7 @@ def stored_outputs():
         outputs.append((data, metadata or {}))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (views, plots):
+        for module in (views, style):
             patch.setattr(module, "display", keep)
         patch.setattr(views, "_shown", {})
         patch.setattr(views, "running_cell", lambda: ("a run", "a cell"))

@@ -1,0 +1,136 @@
+"""A list of frames, to scrub through: maps, points, bars, texts or pictures.
+
+Knows what the script of the frames reads. Knows nothing of models.
+"""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attention_views.page import compressed, view_html
+
+STEPS = 1000  # places are whole numbers from 0 to this
+
+
+def frames_html(
+    frames: Sequence[Any],
+    captions: Sequence[str],
+    axis: str = "layer",
+    *,
+    title: str,
+    sentence: str = "",
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    axes: Sequence[str] = ("", ""),
+    signed: bool = False,
+    colors: Mapping[str, str] | None = None,
+    shared: bool = False,
+) -> str:
+    """The HTML of a view with a slider: one frame at a time, played or scrubbed.
+
+    frames: all of one kind. Matrices "row column" (with the labels `rows` and
+    `columns`, colored from 0 or, if `signed`, around 0); points {label: (x, y)}; bars
+    {label: length}; texts; or PNG files as bytes. captions: one a frame; axis: what the
+    slider moves along. axes: what runs along (rows, columns) or (x, y). colors:
+    {label: color} of points and bars. sentence: what stands there where no script
+    runs. shared: see `view_html`.
+
+    Raises ValueError for frames that differ in kind, size or labels, for numbers that
+    are not finite, and for another number of captions.
+    """
+    if not len(frames) == len(captions) > 0:
+        raise ValueError(
+            f"captions must be one for each of {len(frames)} frames, at least one, got "
+            f"{len(captions)}"
+        )
+    kind = kind_of(frames[0])
+    others = {kind_of(frame) for frame in frames} - {kind}
+    if others:
+        raise ValueError(f"frames must be of one kind, got {kind} and {min(others)}")
+    data = {
+        "title": title,
+        "axis": axis,
+        "captions": list(captions),
+        "kind": kind,
+        "axes": list(axes),
+        "rows": list(rows),
+        "columns": list(columns),
+    }
+    if kind == "map":
+        data |= _maps(np.stack(list(map(_finite, frames))), rows, columns, signed)
+    elif kind in ("points", "bars"):
+        labels = list(frames[0])
+        if any(list(frame) != labels for frame in frames):
+            raise ValueError("frames must have the same labels, in the same order")
+        data["labels"] = labels
+        data["colors"] = [(colors or {}).get(label, "") for label in labels]
+        numbers = [[_finite(frame[label]) for label in labels] for frame in frames]
+        data |= _spread(np.array(numbers))
+    elif kind == "picture":
+        data["frames"] = [b64encode(frame).decode() for frame in frames]
+    else:
+        data["frames"] = list(frames)
+    return view_html("frames", data, sentence or title, shared=shared)
+
+
+def kind_of(frame: Any) -> str:
+    """What a frame is: "text", "picture", "bars", "points" or "map"."""
+    if isinstance(frame, str):
+        return "text"
+    if isinstance(frame, bytes):
+        return "picture"
+    if isinstance(frame, Mapping):
+        first = next(iter(frame.values()), 0.0)
+        return "points" if np.ndim(first) else "bars"
+    return "map"
+
+
+def _finite(values: Any) -> np.ndarray:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError("frames must hold finite numbers")
+    return array
+
+
+def _maps(
+    maps: np.ndarray, rows: Sequence[str], columns: Sequence[str], signed: bool
+) -> dict[str, Any]:
+    """Codes of one byte: 0 for an exact 0; else 1 to 241, and 121 is 0 if `signed`."""
+    if maps.min() < 0 and not signed:
+        raise ValueError("frames must be >= 0, or drawn with signed=True")
+    if (rows and len(rows) != maps.shape[1]) or (
+        columns and len(columns) != maps.shape[2]
+    ):
+        raise ValueError(
+            f"rows and columns must fit the matrices of {maps.shape[1]} × "
+            f"{maps.shape[2]}, got {len(rows)} and {len(columns)} labels"
+        )
+    limit = np.abs(maps).max() or 1.0
+    part = (maps / limit + 1) / 2 if signed else maps / limit
+    codes = np.where(maps == 0, 121 if signed else 0, _whole(part * 240) + 1)
+    return {
+        "shape": list(maps.shape),
+        "map": compressed(codes),
+        "limit": float(f"{limit:.3g}"),
+        "signed": signed,
+    }
+
+
+def _spread(numbers: np.ndarray) -> dict[str, Any]:
+    """Bars "frame label" on a scale that holds 0; points "frame label xy" on two."""
+    low, high = numbers.min((0, 1)), numbers.max((0, 1))
+    if numbers.ndim == 2:
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
+    span = np.where(high > low, high - low, 1)
+    return {
+        "frames": _whole((numbers - low) / span * STEPS).tolist(),
+        "low": [float(f"{n:.3g}") for n in np.atleast_1d(low)],
+        "high": [float(f"{n:.3g}") for n in np.atleast_1d(low + span)],
+    }
+
+
+def _whole(numbers: np.ndarray) -> np.ndarray:
+    """Rounded, exact halves down: it does not hang on a last bit."""
+    return np.floor(numbers + 0.5 - 1e-4).astype(np.int64)
