@@ -83,7 +83,8 @@ record: $(READY)  ## run the recorded experiments of a notebook anew, or of all:
 reset: $(READY)  ## bring back one working copy: NB=01
 	@$(RUN) -m tools.working_copies reset $(NB)
 
-book: $(BOOK_READY)  ## build the HTML book from the stored outputs
+book: $(READY) $(BOOK_READY)  ## build the HTML book from the stored outputs
+	@$(RUN) -m attention_views.typeface > notebooks/book/static/typeface.css
 	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \
 	  --config notebooks/book/_config.yml --toc notebooks/book/_toc.yml
 

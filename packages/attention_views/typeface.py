@@ -32,3 +32,7 @@ def font_face(letters: str = LATIN + SIGNS, family: str = "Course Sans") -> str:
     data = b64encode(packed.getvalue()).decode()
     source = f"url(data:font/woff;base64,{data}) format('woff')"
     return f"@font-face {{ font-family: '{family}'; src: {source}; }}\n"
+
+
+if __name__ == "__main__":
+    print(font_face(), end="")
