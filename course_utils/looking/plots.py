@@ -245,8 +245,10 @@ def bars(
     labels = [literal(label) for label in labels]
     kind = {n: f"each {n.split()[0]}" if _RUNS.fullmatch(n) else n for n in series}
     kinds = list(dict.fromkeys(kind.values()))
-    colors, rows = style.colors_of(kinds, roles), len(labels) * len(kinds)
-    height = min(6, 0.9 + 0.17 * rows + 0.12 * len(labels))
+    written = len(labels) * len(kinds) <= 30 and set(kinds) == set(series)
+    colors = style.colors_of(kinds, roles)
+    lines_high = sum(max(len(kinds), 1 + label.count("\n")) for label in labels)
+    height = min(6, 0.9 + 0.17 * lines_high + 0.12 * len(labels))
     figure, axis = style.panel(axes[::-1], title, (5.8, height))
     for name, values in series.items():
         numbers = _array(values, f"series[{name!r}]", 1)
@@ -257,7 +259,7 @@ def bars(
             axis.plot(numbers, at, "o", alpha=0.7, zorder=3, **look)
             continue
         axis.barh(at, numbers, 0.88 * thick, zorder=2, **look)
-        for y, number in zip(at, numbers if rows <= 30 else (), strict=False):
+        for y, number in zip(at, numbers if written else (), strict=False):
             side = {"ha": "left" if number >= 0 else "right", "va": "center_baseline"}
             text = f" {style.number(number, small=True)} "
             axis.text(number, y, text, color=SOFT, size=8.5, **side)
@@ -269,7 +271,7 @@ def bars(
     axis.set_yticks(range(len(labels)), labels, color=INK)
     axis.set_ylim(len(labels) - 0.5, -0.5)
     axis.spines["left"].set_visible(True)
-    if axis.texts:  # the lengths are written: no scale is needed
+    if written:  # no scale is needed
         axis.margins(x=0.1)
         axis.set_xticks([])
         axis.spines["bottom"].set_visible(False)

@@ -73,12 +73,13 @@ def literal(word: Any) -> str:
 
 
 def number(value: float, small: bool = False) -> str:
-    """Two decimals, or, of a `small` number, two digits."""
+    """Two decimals, of a `small` number three; "≈ 0" is not quite 0."""
     text = f"{value:,.0f}"
     if abs(value) < 100:
-        text = f"{value:.2f}".rstrip("0").rstrip(".")
-    if small and 0 < abs(value) < 0.1:
-        text = f"{value:.2g}"
+        places = 3 if small and abs(value) < 0.1 else 2
+        text = f"{value:.{places}f}".rstrip("0").rstrip(".")
+    if small and value and text in ("0", "-0"):
+        return "≈ 0"
     return "0" if text == "-0" else text.replace("-", "−")
 
 
