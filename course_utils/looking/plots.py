@@ -245,7 +245,8 @@ def bars(
     labels = [literal(label) for label in labels]
     kind = {n: f"each {n.split()[0]}" if _RUNS.fullmatch(n) else n for n in series}
     kinds = list(dict.fromkeys(kind.values()))
-    written = len(labels) * len(kinds) <= 30 and set(kinds) == set(series)
+    dots = kinds != list(series)
+    written = not dots and len(labels) * len(kinds) <= 30
     colors = style.colors_of(kinds, roles)
     lines_high = sum(max(len(kinds), 1 + label.count("\n")) for label in labels)
     height = min(6, 0.9 + 0.17 * lines_high + 0.12 * len(labels))
@@ -260,9 +261,9 @@ def bars(
             continue
         axis.barh(at, numbers, 0.88 * thick, zorder=2, **look)
         for y, number in zip(at, numbers if written else (), strict=False):
-            side = {"ha": "left" if number >= 0 else "right", "va": "center_baseline"}
+            look = {"color": SOFT, "size": 8.5, "va": "center_baseline"}
             text = f" {style.number(number, small=True)} "
-            axis.text(number, y, text, color=SOFT, size=8.5, **side)
+            axis.text(number, y, text, ha="left" if number >= 0 else "right", **look)
     for label, length in (lines or {}).items():
         axis.axvline(float(length), **_LINE)
         above = {"xytext": (0, 3), "textcoords": "offset points", "color": SOFT}
@@ -271,12 +272,12 @@ def bars(
     axis.set_yticks(range(len(labels)), labels, color=INK)
     axis.set_ylim(len(labels) - 0.5, -0.5)
     axis.spines["left"].set_visible(True)
+    axis.spines["bottom"].set_visible(not written)
+    axis.grid(axis="x")
     if written:  # no scale is needed
         axis.margins(x=0.1)
         axis.set_xticks([])
-        axis.spines["bottom"].set_visible(False)
-    axis.grid(axis="x")
-    style.legend_below(figure, least=1 if axis.lines else 2)
+    style.legend_below(figure, least=1 if dots else 2)
     show(figure, alt)
 
 
