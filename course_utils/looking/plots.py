@@ -393,10 +393,12 @@ def _matrices(
         )
     count, (height, width) = len(matrices), next(iter(matrices.values())).shape
     numbers = numbers or (count == 1 and height * width <= 100)
-    cell = min(0.3, {1: 5.0, 2: 2.7}.get(count, 1.5) / max(width, height))
+    low = count > 1 and width > 2 * height  # such panels stand one below another
+    across = 1 if low else count
+    cell = min(0.3, {1: 5.0, 2: 2.7}.get(across, 1.5) / max(width, height))
     cell = 0.44 if numbers and limit and max(width, height) <= 12 else cell
-    size = [max(1.5, cell * width + 0.6), max(1.2, cell * height + 0.8)]
-    figure, panels = style.panels(count, size)
+    size = [max(1.5, cell * width + 0.6), cell * height + (0.4 if low else 0.8)]
+    figure, panels = style.panels(count, size, columns=int(low), sharex=low)
     look = {
         "cmap": "RdBu_r" if signed else style.WEIGHTS,
         "vmin": -limit if signed else 0,
@@ -409,7 +411,9 @@ def _matrices(
                 ink = "white" if abs(value) > 0.55 * limit else INK
                 axis.text(c, r, text, color=ink, size=8.5, **_MIDDLE)
         axis.spines[:].set(visible=True, color="#D5DAE0")
-        axis.set(title=literal(title), xlabel=literal(axes[1]))
+        axis.set(title=literal(title))
+        if axis.get_subplotspec().is_last_row() or not low:
+            axis.set_xlabel(literal(axes[1]))
         _name_cells(axis, "x", words, matrix.shape[1], cell)
         _name_cells(axis, "y", rows, height, math.inf)
         axis.tick_params(labelleft=axis.get_subplotspec().is_first_col())

@@ -93,9 +93,11 @@ def panel(
     return figure, axis
 
 
-def panels(count: int, size: Sequence[float], **options: bool) -> tuple[Figure, list]:
+def panels(
+    count: int, size: Sequence[float], columns: int = 0, **options: bool
+) -> tuple[Figure, list]:
     """A figure with `count` panels, up to five in a row, four in a row beyond that."""
-    columns = count if count <= 5 else 4
+    columns = columns or (count if count <= 5 else 4)
     rows = math.ceil(count / columns)
     size = (size[0] * columns, size[1] * rows)
     figure = Figure(figsize=size, layout="constrained")

@@ -32,9 +32,7 @@ def test_attention_equals_the_packages(built, inputs):
     torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize(
-    "rung", ["attention_loops", "attention_matrices", "attention_einsum"]
-)
+@pytest.mark.parametrize("rung", ["attention_loops", "attention_einsum"])
 def test_each_rung_equals_the_packages(rung, built, inputs):
     one = [tensor[0].detach() for tensor in inputs]
     given = [t.tolist() for t in one] if rung == "attention_loops" else one
@@ -60,3 +58,18 @@ def test_what_the_notebook_builds_answers_an_exercise(built):
         return weights @ values
 
     assert examine(BANK["attention.cosine"], answer).status == "right"
+
+
+def test_one_word_moves_the_dark_cell(built, float64):
+    """On a pair of nouns that training never showed."""
+    names = dict(built)
+    for source, _ in code_cells("01"):
+        if "FRAME = " in source or "def who(" in source:
+            exec(source, names)
+    for reason, noun in (("hungry", "cat"), ("wet", "mat")):
+        text = names["FRAME"].format("cat", "mat", reason)
+        weights = names["who"](names["model"], text)
+        assert text.split()[weights.argmax()] == noun and weights.max() > 0.9
+    ids, _ = names["make_sentences"](300)
+    pair = {names["LEXICON"].index("cat"), names["LEXICON"].index("mat")}
+    assert not any(pair <= {*row} for row in ids.tolist())
