@@ -11,8 +11,10 @@ import numpy as np
 from torch import Tensor
 
 from attention_views import short, weight_codes
+from attention_views.explorer import same_layers
+from attention_views.page import LEVELS
 from course_utils.looking.attentions import layer_weights
-from course_utils.looking.plots import attention_map
+from course_utils.looking.plots import attention_map, heatmap
 from course_utils.looking.token_texts import token_texts
 from course_utils.shapes import check_choice, check_index
 
@@ -24,29 +26,39 @@ SIDES = {"encoder": (1, 1), "decoder": (0, 0), "cross": (0, 1), "self": (0, 0)}
 
 
 class Maps:
-    """parts: {part: {layer label: weights "h q k"}}, the layers of a part of one shape;
-    texts: the tokens and those of the source; sides: {part: (queries, keys)}, places in
-    `texts`.
+    """The maps of one recording, or of two that are compared, and one that is chosen.
+
+    recordings: for each {part: {layer label: weights "h q k"}}, the layers of a part of
+    one shape; texts: the tokens and those of the source; sides: {part: (queries,
+    keys)}, places in `texts`; at: part, layer and head that are chosen, as indices;
+    sentence: the title, and what is found in the chosen map.
 
     A part is "encoder", "decoder", "cross", or "self" where there is one text only. The
     label of a layer is the number in which its name differs from the others of its
     part, or several such numbers: "1.0" of "stage1.blocks.0".
     """
 
-    def __init__(self, recording: Any, tokens: Any, source: Any, title: str):
-        """Arguments and errors as in `views.show_attention`."""
+    def __init__(
+        self, recordings: list, tokens: Any, source: Any, title: str, at: tuple
+    ):
+        """at: part, layer and head; the others and errors as in `views`."""
+        alone = source is None
         self.texts = [token_texts(tokens)]
-        self.texts.append([] if source is None else token_texts(source, "source"))
-        self.title = title
-        self.parts = attention_parts(recording, source is not None)
-        self.sides = SIDES
-        if source is None:
-            self.sides = dict.fromkeys(SIDES, (0, 0))
-            if "cross" in self.parts:
-                raise ValueError(
-                    "source must be the tokens that cross attention looks at, got None"
-                )
-        for part, layers in self.parts.items():
+        self.texts.append([] if alone else token_texts(source, "source"))
+        self.recordings = [attention_parts(one, not alone) for one in recordings]
+        self.sides = dict.fromkeys(SIDES, (0, 0)) if alone else SIDES
+        self._check_tokens(alone)
+        same_layers(*self.recordings)
+        self._choose(*at)
+        self.sentence = f"{title} {self._finding()} ({self.place})."
+
+    def _check_tokens(self, alone: bool) -> None:
+        parts = self.recordings[0]
+        if alone and "cross" in parts:
+            raise ValueError(
+                "source must be the tokens that cross attention looks at, got None"
+            )
+        for part, layers in parts.items():
             _, *expected = next(iter(layers.values())).shape
             given = [len(self.texts[side]) for side in self.sides[part]]
             if expected != given:
@@ -61,53 +73,76 @@ class Maps:
                     "shorten the text"
                 )
 
-    def choose(self, part: str, layer: int, head: int) -> None:
+    def _choose(self, part: str, layer: int, head: int) -> None:
         """Which map the picture and its sentence are about; part "" is the last."""
-        names = tuple(self.parts)
+        names = tuple(self.recordings[0])
         part = part or names[-1]
         check_choice("part", part, names)
-        labels = list(self.parts[part])
+        labels = list(self.recordings[0][part])
         check_index(len(labels), "layers", layer=layer)
-        maps = self.parts[part][labels[layer]]
-        check_index(len(maps), "heads", head=head)
+        label = labels[layer]
+        check_index(len(self.recordings[0][part][label]), "heads", head=head)
         self.at = [names.index(part), int(layer), int(head)]
-        self.chosen = maps[head]
+        self.chosen = [one[part][label][head] for one in self.recordings]
         self.labels = [
             [short(token) for token in self.texts[side]] for side in self.sides[part]
         ]
-        self.place = f"{part} attention, layer {labels[layer]}, head {head}"
-        self.sentence = f"{self.title} {self._strongest()} ({self.place})."
+        self.place = f"{part} attention, layer {label}, head {head}"
+
+    def check_total(self) -> None:
+        """Raise ValueError for more weights than a page can hold."""
+        parts = [layers for one in self.recordings for layers in one.values()]
+        total = sum(weights.numel() for layers in parts for weights in layers.values())
+        if total > MOST_WEIGHTS:
+            raise ValueError(
+                f"a view shows up to {MOST_WEIGHTS:,} weights, got {total:,}: shorten "
+                "the text, or hand in fewer layers as {name: weights}"
+            )
 
     def show_picture(self) -> None:
-        """Show the chosen map as a PNG; of long texts only some tokens are labeled."""
-        queries, keys = (thinned(side) for side in self.labels)
-        mask = self.chosen > 0
-        attention_map(
-            self.chosen, queries, keys, self.place, mask=mask, alt=self.sentence
+        """Show the chosen map, or what changed in it, as a PNG.
+
+        Of long texts only some tokens are labeled.
+        """
+        queries, keys = (_thinned(side) for side in self.labels)
+        if len(self.chosen) == 1:
+            seen = self.chosen[0]
+            attention_map(
+                seen, queries, keys, self.place, mask=seen > 0, alt=self.sentence
+            )
+            return
+        before, after = self._levels()
+        heatmap(
+            {"after − before": (after - before) / LEVELS},
+            ("query position", "key position"),
+            queries,
+            keys,
+            signed=True,
+            alt=self.sentence,
         )
 
-    def _strongest(self) -> str:
-        codes = weight_codes(self.chosen)
-        free = (codes > 0).sum(1, keepdims=True) > 1  # a single key gets all anyway
-        if free.any():
-            codes = np.where(free, codes, 0)
-        q, k = np.unravel_index(codes.argmax(), codes.shape)
-        weight = max(int(codes[q, k]) - 1, 0) / 240
-        return (
-            f"The strongest link goes from “{self.labels[0][q]}” to "
-            f"“{self.labels[1][k]}”, weight {weight:.2f}"
-        )
+    def _levels(self) -> list[np.ndarray]:
+        """The chosen weights, rounded, as integers from 0 to LEVELS."""
+        return [(weight_codes(chosen) - 1).clip(0) for chosen in self.chosen]
 
-
-def check_total(*recordings: Maps) -> None:
-    """Raise ValueError for more weights than a page can hold."""
-    parts = [layers for maps in recordings for layers in maps.parts.values()]
-    total = sum(weights.numel() for layers in parts for weights in layers.values())
-    if total > MOST_WEIGHTS:
-        raise ValueError(
-            f"a view shows up to {MOST_WEIGHTS:,} weights, got {total:,}: shorten "
-            "the text, or hand in fewer layers as {name: weights}"
-        )
+    def _finding(self) -> str:
+        """Where the strongest link is, or the largest change."""
+        first, *others = self._levels()
+        if others:
+            size, begins = np.abs(others[0] - first), "The largest change is"
+            if not size.any():
+                return "Nothing changed"
+        else:
+            size, begins = first, "The strongest link goes"
+            free = (weight_codes(self.chosen[0]) > 0).sum(1, keepdims=True) > 1
+            if free.any():  # a single key gets all anyway
+                size = np.where(free, first, -1)
+        q, k = np.unravel_index(size.argmax(), size.shape)
+        found = f"{begins} from “{self.labels[0][q]}” to “{self.labels[1][k]}”"
+        weights = [f"{levels[q, k] / LEVELS:.2f}" for levels in (first, *others)]
+        if others:
+            return f"{found}: before {weights[0]}, after {weights[1]}"
+        return f"{found}, weight {weights[0]}"
 
 
 def attention_parts(recording: Any, crossed: bool) -> dict[str, dict[str, Tensor]]:
@@ -134,7 +169,7 @@ def attention_parts(recording: Any, crossed: bool) -> dict[str, dict[str, Tensor
     return parts
 
 
-def thinned(words: list[str]) -> list[str]:
+def _thinned(words: list[str]) -> list[str]:
     """At most some 40 of the words, evenly spaced; the others become empty."""
     step = 1 + len(words) // 40
     return [word if place % step == 0 else "" for place, word in enumerate(words)]

@@ -8,29 +8,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from IPython.display import display
 from jaxtyping import Float
 from torch import Tensor
 
-from attention_views import (
-    compressed,
-    explorer_html,
-    page_script,
-    short,
-    view_html,
-    weight_codes,
-)
+from attention_views import explorer_html, page_script, short, view_html
 from attention_views.bertviz_page import offline
-from attention_views.page import LEVELS
-from course_utils.looking.maps import Maps, check_total, thinned
-from course_utils.looking.plots import arrows, bars, curves, heatmap
+from course_utils.looking.maps import Maps
+from course_utils.looking.plots import arrows, bars, curves
 from course_utils.looking.style import running_cell
 from course_utils.looking.token_texts import token_texts
 
 HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
 SLIDERS = "Run this cell, or trust the notebook, to move the sliders."
+IN_A_NOTEBOOK = {"shared": True, "pictured": True}
 NAMED = 16  # so many candidates of a next token are shown by name
 
 
@@ -84,20 +76,7 @@ def show_attention(
     of more than one text or outside 0 to 1, no weights, a part, layer or head that is
     not there, and for more than a page can hold.
     """
-    maps = Maps(recording, tokens, source, title)
-    check_total(maps)
-    maps.choose(part, layer, head)
-    html = explorer_html(
-        maps.parts,
-        maps.texts,
-        title=title,
-        sentence=f"{maps.sentence} {HINT}",
-        sides=maps.sides,
-        at=maps.at,
-        shared=True,
-    )
-    display_view(html, maps.sentence)
-    maps.show_picture()
+    _show(Maps([recording], tokens, source, title, (part, layer, head)), title)
 
 
 def show_map(
@@ -114,9 +93,7 @@ def show_map(
 
     Arguments and errors as in `show_attention`, of models of any size.
     """
-    maps = Maps(recording, tokens, source, title)
-    maps.choose(part, layer, head)
-    maps.show_picture()
+    Maps([recording], tokens, source, title, (part, layer, head)).show_picture()
 
 
 def show_bertviz(page: Any, sentence: str) -> None:
@@ -126,9 +103,6 @@ def show_bertviz(page: Any, sentence: str) -> None:
     Source: Vig 2019, "A Multiscale Visualization of Attention".
     """
     _display(offline(page.data, sentence), sentence)
-
-
-# --- two recordings ------------------------------------------------------------------
 
 
 def show_comparison(
@@ -150,87 +124,23 @@ def show_comparison(
 
     Raises as `show_attention`, and ValueError for recordings that differ in shape.
     """
-    first = Maps(before, tokens, source, title)
-    source = None if source is None else first.texts[1]
-    second = Maps(after, first.texts[0], source, title)
-    _check_same_shapes(first, second)
-    check_total(first, second)
-    for maps in (first, second):
-        maps.choose(part, layer, head)
-    sentence = _sentence(first, second)
-    data = _data(first, second)
-    html = view_html("comparison", data, f"{sentence} {HINT}", shared=True)
-    display_view(html, sentence)
-    change = (_levels(second) - _levels(first)) / LEVELS
-    queries, keys = (thinned(side) for side in first.labels)
-    heatmap(
-        {"after − before": change},
-        ("query position", "key position"),
-        queries,
-        keys,
-        signed=True,
-        alt=sentence,
+    _show(Maps([before, after], tokens, source, title, (part, layer, head)), title)
+
+
+def _show(maps: Maps, title: str) -> None:
+    maps.check_total()
+    html = explorer_html(
+        maps.recordings[0],
+        maps.texts,
+        after=maps.recordings[1] if maps.recordings[1:] else None,
+        title=title,
+        sentence=f"{maps.sentence} {HINT}",
+        sides=maps.sides,
+        at=maps.at,
+        **IN_A_NOTEBOOK,
     )
-
-
-def _data(first: Maps, second: Maps) -> dict[str, Any]:
-    """What the script reads. A part's map is "side layer head query key"."""
-    parts = []
-    for part, layers in first.parts.items():
-        sides = [layers.values(), second.parts[part].values()]
-        codes = np.stack([weight_codes(np.stack(list(side))) for side in sides])
-        parts.append(
-            {
-                "name": part,
-                "layers": list(layers),
-                "shape": list(codes.shape[1:]),
-                "tokens": list(first.sides[part]),
-                "map": compressed(codes),
-            }
-        )
-    return {
-        "title": first.title,
-        "names": ["before", "after"],
-        "at": [first.at[0], first.at[1:], second.at[1:]],
-        "tokens": first.texts,
-        "parts": parts,
-    }
-
-
-def _sentence(first: Maps, second: Maps) -> str:
-    """The title, the largest change and its place."""
-    before, after = _levels(first), _levels(second)
-    size = np.abs(after - before)
-    if not size.any():
-        return f"{first.title} Nothing changed ({first.place})."
-    q, k = np.unravel_index(size.argmax(), size.shape)
-    return (
-        f"{first.title} The largest change is from “{first.labels[0][q]}” to "
-        f"“{first.labels[1][k]}”: before {before[q, k] / LEVELS:.2f}, after "
-        f"{after[q, k] / LEVELS:.2f} ({first.place})."
-    )
-
-
-def _levels(maps: Maps) -> np.ndarray:
-    """The chosen weights, rounded, as integers from 0 to LEVELS."""
-    return (weight_codes(maps.chosen) - 1).clip(0)
-
-
-def _check_same_shapes(first: Maps, second: Maps) -> None:
-    """Raise ValueError unless both have the same layers, of the same shapes."""
-    shapes = [
-        {
-            f"{part} layer {label} {tuple(weights.shape)}"
-            for part, layers in maps.parts.items()
-            for label, weights in layers.items()
-        }
-        for maps in (first, second)
-    ]
-    if differing := shapes[0] ^ shapes[1]:
-        raise ValueError(
-            "before and after must have the same layers and shapes (head, query, key), "
-            f"only one of them has {min(differing)}"
-        )
+    display_view(html, maps.sentence)
+    maps.show_picture()
 
 
 # --- small demonstrations ------------------------------------------------------------
@@ -326,5 +236,5 @@ def _hundredths(scores: Tensor) -> list[int]:
 
 def _show_piece(piece: str, data: dict[str, Any], title: str, alt: str) -> None:
     data = {"piece": piece, "title": title, **data}
-    html = view_html("pieces", data, f"{alt} {SLIDERS}", shared=True)
+    html = view_html("pieces", data, f"{alt} {SLIDERS}", **IN_A_NOTEBOOK)
     display_view(html, alt, SLIDERS)

@@ -1,4 +1,4 @@
-"""Every attention map of one forward pass, to explore.
+"""Every attention map of one forward pass, or of two that are compared, to explore.
 
 Knows what the script of the explorer reads. Knows nothing of models.
 """
@@ -10,46 +10,68 @@ import numpy as np
 
 from attention_views.page import compressed, view_html, weight_codes
 
+Parts = Mapping[str, Mapping[str, Any]]
+
 
 def explorer_html(
-    parts: Mapping[str, Mapping[str, Any]],
+    parts: Parts,
     texts: Sequence[Sequence[str]],
     *,
+    after: Parts | None = None,
     title: str,
     sentence: str = "",
     sides: Mapping[str, tuple[int, int]] | None = None,
     at: Sequence[int] = (0, 0, 0),
-    shared: bool = False,
+    **page: bool,
 ) -> str:
     """The HTML of a view of all layers and heads.
 
     parts: {kind of attention: {name of a layer: weights "head query key"}}, from 0 to
-    1; the layers of a part have one shape. texts: lists of tokens. sides: for each part
-    which of the texts the queries and the keys are, by default the first. at: part,
-    layer and head shown first. sentence, shared: as in `view_html`.
+    1; the layers of a part have one shape. texts: lists of tokens. after: the same as
+    `parts` of a second forward pass, to be compared. sides: for each part which of the
+    texts the queries and the keys are, by default the first. at: part, layer and head
+    shown first. sentence, page: as in `view_html`.
 
-    Raises ValueError for weights outside 0 to 1, or tokens that do not fit them.
+    Raises ValueError for weights outside 0 to 1, tokens that do not fit them, or two
+    passes with different layers.
     """
-    sides = sides or {}
+    recordings = [parts] if after is None else [parts, after]
+    same_layers(*recordings)
     held = []
     for name, layers in parts.items():
-        codes = np.stack([weight_codes(layer) for layer in layers.values()])
-        side = list(sides.get(name, (0, 0)))
-        given = [len(texts[place]) for place in side]
-        if given != list(codes.shape[2:]):
-            raise ValueError(
-                f"{name}: the weights have {codes.shape[2]} queries and "
-                f"{codes.shape[3]} keys, got {given[0]} and {given[1]} tokens"
-            )
-        held.append(
-            {
-                "name": name,
-                "layers": list(layers),
-                "shape": list(codes.shape),
-                "tokens": side,
-                "map": compressed(codes),
-            }
+        codes = np.array(
+            [[weight_codes(one[name][label]) for label in layers] for one in recordings]
         )
+        _, *shape = codes.shape
+        side = list((sides or {}).get(name, (0, 0)))
+        given = [len(texts[place]) for place in side]
+        if given != shape[2:]:
+            raise ValueError(
+                f"{name}: the weights have {shape[2]} queries and {shape[3]} keys, got "
+                f"{given[0]} and {given[1]} tokens"
+            )
+        part = {"name": name, "layers": list(layers), "shape": shape, "tokens": side}
+        held.append({**part, "map": compressed(codes)})
     texts = [list(text) for text in texts]
     data = {"title": title, "at": list(at), "tokens": texts, "parts": held}
-    return view_html("explorer", data, sentence or title, shared=shared)
+    if after is not None:
+        data["names"] = ["before", "after"]
+    return view_html("explorer", data, sentence or title, **page)
+
+
+def same_layers(*recordings: Parts) -> None:
+    """Raise ValueError unless all have the same layers, of the same shapes."""
+    first, *others = [
+        {
+            f"{part} layer {label} {tuple(weights.shape)}"
+            for part, layers in one.items()
+            for label, weights in layers.items()
+        }
+        for one in recordings
+    ]
+    for other in others:
+        if differing := first ^ other:
+            raise ValueError(
+                "before and after must have the same layers and shapes (head, query, "
+                f"key), only one of them has {min(differing)}"
+            )

@@ -1,11 +1,11 @@
-// What every view shares: elements, compressed numbers, tokens as text.
+// What every view shares: elements, compressed numbers, tokens as text, colors.
 // `views` holds how each kind is drawn, name -> (root, data) => …; X.js sets views.X.
 const views = {};
 // Text reaches the page through textContent alone, so a token is never markup.
 const make = (parent, tag, attributes = {}, text = "") => {
-  const node = ["svg", "line", "path", "text"].includes(tag)
-    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
-    : document.createElement(tag);
+  const svg = "http://www.w3.org/2000/svg";
+  const node = tag === "svg" || parent.namespaceURI === svg
+    ? document.createElementNS(svg, tag) : document.createElement(tag);
   for (const name in attributes) node.setAttribute(name, attributes[name]);
   // JupyterLab asks the very element that has the focus to keep its shortcuts out.
   if (node.tabIndex >= 0) node.dataset.lmSuppressShortcuts = true;
@@ -29,32 +29,59 @@ const visible = (token) => {
   const shown = token.replace(/\n/g, "⏎").replace(/\t/g, "⇥");
   return shown.trim() ? shown : "␣".repeat(shown.length) || "∅";
 };
-const quoted = (token) => {
+const short = (token, length) => {
   const letters = [...visible(token).trim()];
-  if (letters.length > 24) letters.splice(23, letters.length, "…");
-  return `“\u2068${letters.join("")}\u2069”`;
+  if (letters.length > length) letters.splice(length - 1, letters.length, "…");
+  return letters.join("");
 };
+const quoted = (token) => `“\u2068${short(token, 24)}\u2069”`;
+// One of a few options, side by side: a group of radio buttons.
 const choice = (bar, name, options, chosen, changed) => {
-  const select = make(make(bar, "label", {}, name + " "), "select");
-  options.forEach((option, i) => make(select, "option", { value: i }, option));
-  select.value = chosen;
-  select.onchange = () => changed(+select.value);
-  return select;
+  const group = make(bar, "form", { class: "choice", role: "radiogroup", "aria-label": name });
+  options.forEach((option, i) => {
+    const label = make(group, "label");
+    const input = make(label, "input", { type: "radio", name: "one", value: i });
+    input.checked = i === chosen;
+    input.onchange = () => changed(i);
+    make(label, "span", {}, option);
+  });
 };
 // One tab stop for many buttons; `step` says how far each arrow key moves.
-const roving = (buttons, step) => {
+const roving = (buttons, step, first = 0) => {
   buttons.forEach((button, i) => {
-    button.tabIndex = i ? -1 : 0;
+    button.tabIndex = i === first ? 0 : -1;
+    button.addEventListener("focus", () => {
+      for (const one of buttons) one.tabIndex = one === button ? 0 : -1;
+    });
     button.onkeydown = (event) => {
       const next = buttons[i + (step[event.key] || 0)];
       if (!step[event.key] || !next) return;
       event.preventDefault();
-      button.tabIndex = -1;
-      next.tabIndex = 0;
       next.focus();
     };
   });
 };
+// Colors are [red, green, blue]. The place from 0 to 1 on a row of "rrggbb".
+const ramp = (row) => {
+  const stops = row.split(" ").map((hex) => [0, 2, 4].map((i) =>
+    parseInt(hex.slice(i, i + 2), 16)));
+  return (place) => {
+    const at = place * (stops.length - 1);
+    const low = Math.min(Math.floor(at), stops.length - 2);
+    return stops[low].map((from, i) => Math.round(from + (stops[low + 1][i] - from) * (at - low)));
+  };
+};
+const css = (color) => `rgb(${color.join(" ")})`;
+// Black or white, whichever can be read on a color.
+const readable = (color) => {
+  const linear = color.map((part) => (part / 255) ** 2.2);
+  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.18 ? "#000" : "#fff";
+};
+const isDark = (root) => parseInt(getComputedStyle(root).color.slice(4)) > 128;
+// A change of theme moves the color of a view, which kit.css makes a transition.
+const onTheme = (root, changed) => root.addEventListener("transitionend", (event) => {
+  if (event.target === root && event.propertyName === "color") changed();
+});
 // Put a view where its sentence stood; it comes back if the view cannot be drawn. A
 // browser from before 2023 keeps the sentence.
 const open = async (root, name, data, version) => {

@@ -79,21 +79,28 @@ def short(token: str, length: int = 14) -> str:
 
 
 def view_html(
-    name: str, data: dict[str, Any], sentence: str, *, shared: bool = False
+    name: str,
+    data: dict[str, Any],
+    sentence: str,
+    *,
+    shared: bool = False,
+    pictured: bool = False,
 ) -> str:
     """The HTML of one view: a sentence, its data, and the script that draws the view.
 
     name: `<name>.js` and `<name>.css` are in this folder. data: what `<name>.js` reads;
     the same data give the same HTML. shared: leave out the script, because another
-    view of the page brings it, or `page_script`.
+    view of the page brings it, or `page_script`. pictured: the next output is a picture
+    of the view, which is hidden while the view lives.
     Raises ValueError for an unknown view.
     """
     if name not in view_names():
         raise ValueError(f"name must be one of {', '.join(view_names())}; got {name!r}")
     payload = _safe_json(data)
     mark = f"v{sha256((name + inflated(payload)).encode()).hexdigest()[:12]}"
+    classes = f"course-view {name} {mark}{' pictured' * pictured}"
     view = (
-        f'<div class="course-view {name} {mark}"><p>{escape(sentence)}</p></div>\n'
+        f'<div class="{classes}"><p>{escape(sentence)}</p></div>\n'
         f'<script>(globalThis.attentionViewsQueue ??= []).push(["{mark}", "{name}",\n'
         f"{payload}\n]);</script>"
     )
@@ -136,4 +143,6 @@ def _safe_json(data: Any) -> str:
 
 
 def _source(name: str) -> str:
-    return files("attention_views").joinpath(name).read_text("utf-8")
+    """A script or style without indents and comments; no string may hold these."""
+    text = files("attention_views").joinpath(name).read_text("utf-8")
+    return re.sub(r"^ *(//.*\n)?", "", text, flags=re.MULTILINE)

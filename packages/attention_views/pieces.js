@@ -1,6 +1,6 @@
 // Small pieces to play with: a few numbers, some sliders, a picture that follows.
 const slider = (bar, name, range, value, changed, shown = (number) => number) => {
-  const label = make(bar, "label", {}, name + " ");
+  const label = make(bar, "label", { class: "slider" }, name);
   const [min, max, step] = range;
   const input = make(label, "input", { type: "range", min, max, step, value });
   const number = make(label, "span", {}, shown(value));
@@ -22,14 +22,15 @@ const bars = (table, rows) => {
   for (const [name, share, kept] of rows) {
     const line = make(table, "tr", { class: kept ? "" : "cut" });
     make(make(line, "th", { scope: "row" }), "bdi", {}, visible(name));
-    make(make(line, "td"), "i").style.width = `${(200 * share).toFixed(1)}px`;
-    make(line, "td", {}, kept ? share.toFixed(3) : "cut");
+    const cell = make(line, "td");
+    make(cell, "i", { style: `--share: ${share.toFixed(4)}` });
+    make(cell, "span", {}, kept ? share.toFixed(3) : "cut");
   }
 };
-const arrow = (svg, kind, angle, length) => {
-  const [x, y] = [Math.cos(angle) * length, -Math.sin(angle) * length];
-  return make(svg, "path", { class: kind, d: `M0 0L${x.toFixed(2)} ${y.toFixed(2)}` });
-};
+const arrow = (svg, kind, angle, length) => make(svg, "path", {
+  class: kind, d: `M0 0H${length.toFixed(2)}m-9 -6l9 6l-9 6`,
+  transform: `rotate(${(-angle * 180 / Math.PI).toFixed(2)})`,
+});
 const plane = (parent, name) => make(parent, "svg", {
   width: 300, height: 300, viewBox: "-150 -150 300 300", role: "img", "aria-label": name,
 });
@@ -99,7 +100,8 @@ const pieces = {
   },
   // A query to turn and stretch among fixed keys, by the mouse or by the sliders.
   query: (data, bar, said, side) => {
-    const now = { angle: 60, length: 1 };
+    const now = { angle: 60, length: 1 }, longest = 140;
+    const unit = Math.min(60, 100 / Math.max(...data.keys.map(([x, y]) => Math.hypot(x, y))));
     const svg = plane(side, "blue: the query; orange: the keys");
     const table = make(side, "table");
     const draw = () => {
@@ -108,12 +110,11 @@ const pieces = {
         now.length * (Math.cos(turn) * x + Math.sin(turn) * y) / Math.SQRT2);
       svg.replaceChildren();
       data.keys.forEach(([x, y], i) => {
-        arrow(svg, "key", Math.atan2(y, x), 40 * Math.hypot(x, y));
-        const far = 40 + 18 / Math.hypot(x, y);
-        const name = visible(data.names[i]).trim().slice(0, 12);
-        make(svg, "text", { x: far * x, y: 4 - far * y }, name);
+        arrow(svg, "key", Math.atan2(y, x), unit * Math.hypot(x, y));
+        const far = unit + 24 / Math.hypot(x, y);
+        make(svg, "text", { x: far * x, y: 4 - far * y }, short(data.names[i], 12));
       });
-      arrow(svg, "query", turn, 40 * Math.min(now.length, 3.5));
+      arrow(svg, "query", turn, Math.min(unit * now.length, longest));
       const shares = softmax(scores), best = shares.indexOf(Math.max(...shares));
       bars(table, shares.map((share, i) => [data.names[i], share, true]));
       said.textContent = `${quoted(data.names[best])} gets ${shares[best].toFixed(2)}.`;
@@ -126,7 +127,7 @@ const pieces = {
       const box = svg.getBoundingClientRect();
       const x = event.clientX - box.left - 150, y = 150 - (event.clientY - box.top);
       now.angle = Math.atan2(y, x) * 180 / Math.PI;
-      now.length = Math.hypot(x, y) / 40;
+      now.length = Math.hypot(x, y) / unit;
       draw();
     };
     draw();

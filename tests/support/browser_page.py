@@ -68,9 +68,12 @@ def browser():
 
 
 @contextmanager
-def watched(started, address, **options):
-    """A page, opened; at the end nothing was fetched from outside, no error said."""
-    page = started.new_page(viewport={"width": 1000, "height": 1400}, **options)
+def watched(started, address, errors=0, **options):
+    """A page, opened; at the end nothing was fetched from outside, no error said.
+
+    errors: so many are expected.
+    """
+    page = started.new_page(**{"viewport": {"width": 1000, "height": 1400}} | options)
     page.set_default_timeout(60_000 * PATIENCE)
     wrong = []
 
@@ -89,7 +92,7 @@ def watched(started, address, **options):
     page.goto(address)
     yield page
     page.close()
-    assert wrong == []
+    assert len(wrong) == errors, wrong
 
 
 @contextmanager

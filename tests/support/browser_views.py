@@ -5,10 +5,10 @@ Knows the views. Knows nothing of where a page comes from.
 
 import pytest
 
-from tests.support.view_data import changes, decoded, payload, strong, strong_changes
+from tests.support.view_data import GLOWS, changes, decoded, payload
 
 OURS, BERTVIZ = ".course-view", "div[id^=bertviz-]"
-CONTROLS = "select, input, summary, button, [tabindex='0']"
+CONTROLS = "select, input:not([type=radio]), :checked, summary, button"
 
 
 def use_all(page):
@@ -28,9 +28,11 @@ def use_all(page):
 
 
 def nudge(page, control):
-    """Change a list or a slider by one key: back, or forward from its first value."""
+    """Change a list, a slider or a choice by one key."""
     control.focus()
-    first = control.evaluate("one => one.value === (one.min || one.options[0].value)")
+    first = control.evaluate(
+        "one => one.value === (one.options ? one.options[0].value : one.min)"
+    )
     is_list = control.evaluate("one => one.tagName === 'SELECT'")
     page.keyboard.press("ArrowDown" if first == is_list else "ArrowUp")
 
@@ -55,49 +57,41 @@ def data_of(view):
 def use_explorer(page, view):
     data = data_of(view)
     now, layer, head = data["at"]
-    codes, _ = decoded(data["parts"][now])
-    use_maps(page, view, codes, (layer, head), strong)
-    nudge(page, view.locator("select").nth(int(len(data["parts"]) > 1)))
-    other = min(1, len(codes) - 1)
-    assert view.locator("line").count() == strong(codes[other, 0])
-
-
-def use_comparison(page, view):
-    data = data_of(view)
-    now, (layer, head), after = data["at"]
-    assert after == [layer, head], "the same head of both"
-    levels = changes(data["parts"][now])
-    more = int((levels[layer, head] >= 10).sum())
-    assert view.locator("line.more").count() == more
-    use_maps(page, view, levels, (layer, head), strong_changes)
-    before = view.locator("line").count(), view.locator("table").inner_html()
-    nudge(page, view.locator("select").last)
-    if len(levels[0]) > 1:
-        now = view.locator("line").count(), view.locator("table").inner_html()
-        assert now != before
-
-
-def use_maps(page, view, maps, at, drawn):
-    """Look at the head `at` of maps "layer head query key", then choose the first."""
-    lines, status = view.locator("line"), view.get_by_role("status")
-    assert lines.count() == drawn(maps[at])
-    view.locator(".queries button").last.hover()
-    assert lines.count() == int((maps[at][-1] != 0).sum())
-    assert "looks at" in status.inner_text()
+    part = data["parts"][now]
+    maps = changes(part) if "names" in data else decoded(part)[0] - 1
+    shown, chosen = maps[layer, head].abs() / 240, view.locator(".chosen")
+    chips, status = view.locator(".chips").first.locator("button"), status_of(view)
+    chips.last.hover()
+    assert status().startswith("“") and glowing(view) == int((shown[-1] >= GLOWS).sum())
     view.locator(".title").hover()
-    assert lines.count() == drawn(maps[at])
-    view.locator(".queries button").first.focus()
-    page.keyboard.press("ArrowDown")
-    row = min(1, len(maps[at]) - 1)
-    assert lines.count() == int((maps[at][row] != 0).sum())
+    chips.first.focus()
+    page.keyboard.press("ArrowRight")
+    row = min(1, len(shown) - 1)
+    assert glowing(view) == int((shown[row] >= GLOWS).sum()) and chosen.count() == 1
     page.keyboard.press("Escape")
-    assert lines.count() == drawn(maps[at])
-    small = view.locator(".overview button")
+    assert chosen.count() == glowing(view) == 0
+    small = view.locator(".wall button")
     assert small.count() == len(maps) * len(maps[0])
     small.first.focus()
+    assert f"Layer {part['layers'][0]}, head 0" in status()
     page.keyboard.press("Enter")
-    assert lines.count() == drawn(maps[0, 0])
     assert small.first.get_attribute("aria-pressed") == "true"
+    if "names" in data:
+        before = view.locator(".scale").inner_text()
+        nudge(page, view.locator(".choice :checked").nth(int(len(data["parts"]) > 1)))
+        assert view.locator(".scale").inner_text() != before
+
+
+def glowing(view):
+    return view.locator(".chip small:not(:empty)").count()
+
+
+def status_of(view):
+    return lambda: plain(view.get_by_role("status").inner_text())
+
+
+def plain(text):
+    return text.replace("\u2068", "").replace("\u2069", "")
 
 
 def use_piece(page, view):
@@ -129,7 +123,7 @@ def use_bertviz(page, view):
         assert lines.count() > before[0]
 
 
-USES = {"explorer": use_explorer, "comparison": use_comparison}
+USES = dict.fromkeys(("explorer", "comparison"), use_explorer)
 USES |= dict.fromkeys(("sampling", "scale", "rotation", "query"), use_piece)
 
 

@@ -9,17 +9,16 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from attention_views.page import weight_codes
 from course_utils.looking import style, views
 
-FAINT = 0.04 * 240  # the explorer draws weaker links only of a chosen token
+GLOWS = 4.8 / 240  # a token glows from this weight or change on
 
 
 @contextmanager
-def stored_outputs():
+def stored_outputs(script=False):
     """What a cell would store: a list of (data, metadata), filled meanwhile.
 
-    The first view of ours brings the script.
+    script: does its first view bring the script?
     """
     outputs = []
 
@@ -29,7 +28,7 @@ def stored_outputs():
     with pytest.MonkeyPatch.context() as patch:
         for module in (views, style):
             patch.setattr(module, "display", keep)
-        patch.setattr(views, "_shown", {})
+        patch.setattr(views, "_shown", {} if script else {"a cell": "a run"})
         patch.setattr(views, "running_cell", lambda: ("a run", "a cell"))
         yield outputs
 
@@ -55,17 +54,3 @@ def changes(part):
     codes = numbers(part["map"]).reshape(2, *part["shape"])
     before, after = (codes - 1).clamp(min=0)
     return after - before
-
-
-def strong(codes):
-    """Links drawn before a token is chosen: weights that round to 0.04 and more."""
-    return int((codes - 1 >= FAINT).sum())
-
-
-def strong_weights(weights):
-    return strong(weight_codes(weights))
-
-
-def strong_changes(levels):
-    """Changes drawn before a token is chosen."""
-    return int((levels.abs() >= FAINT).sum())

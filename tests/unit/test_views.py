@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from course_utils.config import (
     LlamaConfig,
     StackConfig,
 )
+from course_utils.looking import views
 from course_utils.looking.recording import record
 from course_utils.looking.views import (
     show_attention,
@@ -193,8 +195,46 @@ def test_the_same_data_give_the_same_page(displayed):
     for title in ("One.", "One.", "Two."):
         show_attention(weights, words(TARGET), title=title)
     first, second, third = (data["text/html"] for data, _ in displayed[::2])
-    assert first == f"{second}\n{page.page_script()}" and second != third
-    assert "http" not in first.replace("http://www.w3.org/2000/svg", "")
+    assert first == second != third
+    written = first + page.page_script()
+    assert "http" not in written.replace("http://www.w3.org/2000/svg", "")
+
+
+def scripts(displayed, monkeypatch, *runs):
+    """How often the script stands in the views of each run: (message, cell, views)."""
+    counts = []
+    for message, cell, count in runs:
+        monkeypatch.setattr(views, "running_cell", lambda run=(message, cell): run)
+        displayed.clear()
+        for _ in range(count):
+            show_rotation(title="t")
+        htmls = [data["text/html"] for data, _ in displayed[::2]]
+        counts.append([html.count(page.page_script()) for html in htmls])
+    return counts
+
+
+def test_the_script_comes_once_and_again_with_a_cell_that_is_run_again(
+    displayed, monkeypatch
+):
+    monkeypatch.setattr(views, "_shown", {})
+    runs = ("1", "a", 2), ("2", "b", 1), ("3", "c", 1), ("4", "b", 2), ("5", "b", 1)
+    counts = scripts(displayed, monkeypatch, *runs)
+    assert counts == [[1, 0], [0], [0], [1, 0], [1]]
+    assert scripts(displayed, monkeypatch, ("", "", 2)) == [[1, 1]], "no kernel"
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    assert scripts(displayed, monkeypatch, ("6", "d", 2)) == [[1, 1]]
+
+
+def test_a_change_of_the_script_changes_no_view(displayed, monkeypatch):
+    for source in (page._source, lambda name: f"/* newer */{name}"):
+        monkeypatch.setattr(page, "_source", source)
+        page.page_script.cache_clear()
+        monkeypatch.setattr(views, "_shown", {})
+        show_rotation(title="t")
+    page.page_script.cache_clear()
+    first, second = (data["text/html"] for data, _ in displayed[::2])
+    assert first != second and page.inflated(first) == page.inflated(second)
+    assert payload(page.inflated(first))["title"] == "t"
 
 
 def test_rounding_does_not_turn_on_a_last_bit():
@@ -233,7 +273,7 @@ def test_hostile_tokens_stay_text(displayed):
     weights = {"": torch.eye(count).expand(1, 1, count, count)}
     show_attention(weights, HOSTILE, title=HOSTILE[2])
     html = displayed[0][0]["text/html"]
-    assert html.count("</script") == html.count("<script") == 2
+    assert html.count("</script") == html.count("<script") == 1
     assert "<!--" not in html.split("<script>")[1] and "\u2028" not in html
     html.encode("utf-8")
     assert payload(html)["tokens"][0] == HOSTILE
@@ -254,7 +294,8 @@ def test_a_view_is_small(displayed, record_budget):
             codes, _ = decoded(payload(displayed[-2][0]["text/html"])["parts"][0])
             true = torch.cat(list(weights.values()))
             assert (codes == torch.tensor(page.weight_codes(true))).all()
-        sizes = [len(data["text/html"].encode()) for data, _ in displayed[2::2]]
+        sizes = [len(data["text/html"].encode()) for data, _ in displayed[::2]]
+        record_budget("script of the views, KB", len(page.page_script()) // 1000, 36)
         name = f"view of {layers} layers, {heads} heads, {tokens} tokens, KB"
         record_budget(name, round(max(sizes) / 1000, 1), allowed)
         displayed.clear()
