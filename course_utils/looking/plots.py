@@ -393,10 +393,12 @@ def _matrices(
         )
     count, (height, width) = len(matrices), next(iter(matrices.values())).shape
     numbers = numbers or (count == 1 and height * width <= 100)
-    low = count > 1 and width > 2 * height  # such panels stand one below another
+    alike = len({matrix.shape for matrix in matrices.values()}) == 1
+    low = count > 1 and alike and width > 2 * height  # one below another
     across = 1 if low else count
     cell = min(0.3, {1: 5.0, 2: 2.7}.get(across, 1.5) / max(width, height))
     cell = 0.44 if numbers and limit and max(width, height) <= 12 else cell
+    limit = limit or 1.0
     size = [max(1.5, cell * width + 0.6), cell * height + (0.4 if low else 0.8)]
     figure, panels = style.panels(count, size, columns=int(low), sharex=low)
     look = {
@@ -405,7 +407,7 @@ def _matrices(
     }
     for axis, words, title in zip(panels, columns, matrices, strict=True):
         matrix = matrices[title]
-        image = axis.imshow(matrix, vmax=limit or 1, aspect="auto", **look)
+        image = axis.imshow(matrix, vmax=limit, aspect="auto", **look)
         for (r, c), value in np.ndenumerate(matrix if numbers else []):
             if (text := style.number(value)) != "0":
                 ink = "white" if abs(value) > 0.55 * limit else INK

@@ -158,6 +158,7 @@ def show(figure: Figure, alt: str | None = None) -> None:
         for axis in figure.axes:  # the ticks of this layout: another has others
             if isinstance(axis.yaxis.get_major_locator(), AutoLocator):
                 axis.yaxis.set_major_locator(FixedLocator(axis.get_yticks()))
+        figure.set_layout_engine("none")  # it is laid out
         figure.savefig(drawn, format="png", dpi=_DPI)
     words = " | ".join(drawn_words(figure))
     stored = cell_alt()  # asked for each figure, so that it counts them all

@@ -114,11 +114,11 @@ def page_script() -> str:
     Views that were written before it and after it are drawn. Another version on the
     same page leaves the views that are drawn alone, their style included.
     """
-    script = _source("kit.js")
-    style = _source("kit.css")
+    script = lines_of("kit.js")
+    style = lines_of("kit.css")
     for name in view_names():
-        script += f"{{\n{_source(f'{name}.js')}}}\n"  # its `const`s are its own
-        style += _source(f"{name}.css")
+        script += f"{{\n{lines_of(f'{name}.js')}}}\n"  # its `const`s are its own
+        style += lines_of(f"{name}.css")
     version = sha256((script + style).encode()).hexdigest()[:8]
     style += font_face()
     style = style.replace(".course-view", f'.course-view[data-ready="{version}"]')
@@ -142,7 +142,7 @@ def _safe_json(data: Any) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _source(name: str) -> str:
+def lines_of(name: str) -> str:
     """A script or style without indents and comments; no string may hold these."""
     text = files("attention_views").joinpath(name).read_text("utf-8")
     return re.sub(r"^ *(//.*\n)?", "", text, flags=re.MULTILINE)

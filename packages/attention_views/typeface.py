@@ -22,7 +22,7 @@ def font_face(letters: str = LATIN + SIGNS, family: str = "Course Sans") -> str:
     except ImportError:
         return ""
     font = TTFont(fontpkg_fira_sans.ROOT / "files" / "FiraSans-Regular.ttf")
-    options = subset.Options(hinting=False, layout_features=[])
+    options = subset.Options(hinting=False, drop_tables=["GDEF", "GPOS", "GSUB"])
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=letters)
     subsetter.subset(font)

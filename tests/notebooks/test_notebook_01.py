@@ -62,14 +62,13 @@ def test_what_the_notebook_builds_answers_an_exercise(built):
 
 def test_one_word_moves_the_dark_cell(built, float64):
     """On a pair of nouns that training never showed."""
-    names = dict(built)
     for source, _ in code_cells("01"):
         if "FRAME = " in source or "def who(" in source:
-            exec(source, names)
+            exec(source, built)
     for reason, noun in (("hungry", "cat"), ("wet", "mat")):
-        text = names["FRAME"].format("cat", "mat", reason)
-        weights = names["who"](names["model"], text)
+        text = built["FRAME"].format("cat", "mat", reason)
+        weights = built["who"](built["model"], text)
         assert text.split()[weights.argmax()] == noun and weights.max() > 0.9
-    ids, _ = names["make_sentences"](300)
-    pair = {names["LEXICON"].index("cat"), names["LEXICON"].index("mat")}
+    ids, _ = built["make_sentences"](300)
+    pair = {built["LEXICON"].index("cat"), built["LEXICON"].index("mat")}
     assert not any(pair <= {*row} for row in ids.tolist())
