@@ -143,7 +143,7 @@ class Explorer {
       if (!this.alone) make(group, "span", { class: "label" }, name);
       const chips = list.map((token, i) => {
         const chip = make(group, "button", { class: /^[\sĠ▁]/.test(token) ? "chip word" : "chip" });
-        make(chip, "bdi", {}, visible(token).trim());
+        make(chip, "bdi", {}, visible(token).replace(/^ +/, ""));
         make(chip, "small");
         const mine = () => ({ ...NONE, [axis()]: i });
         chip.onclick = chip.onfocus = () => this.pin(mine());

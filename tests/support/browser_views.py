@@ -141,6 +141,8 @@ def walk_by_tab(page, view):
         CONTROLS,
     )
     view.locator("[data-stop='0']").focus()
+    for key in ("Tab", "Shift+Tab"):  # by a key, so that the focus is to be seen
+        page.keyboard.press(key)
     visited = []
     for _ in range(stops):
         visited.append(page.evaluate("document.activeElement.dataset.stop"))
