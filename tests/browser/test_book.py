@@ -145,6 +145,8 @@ def test_views_of_the_book_can_be_used(pages, chromium, theme):
                 name = f"book-{theme}-{path.stem}-{i}.png"
                 view.screenshot(path=SCREENSHOTS / name)
             assert serious(page) == [], path.name
+            still = ".output:has(.pictured) + .image-reference:visible"
+            assert page.locator(still).count() == 0, "it stands twice"
             assert "to explore all layers" not in page.locator("main").inner_text()
     assert theme == "dark" or {"explorer", "bertviz model"} <= set(used)
 
