@@ -8,6 +8,7 @@ import pytest
 import torch
 from bertviz import head_view, model_view
 
+from course_utils.looking.frames import show_frames
 from course_utils.looking.views import (
     NAMED,
     show_attention,
@@ -202,7 +203,7 @@ def test_every_view_can_be_used_in_a_page(chromium, every, tmp_path, theme):
         assert use_all(page) == KINDS
         stops = {view_kind(v): walk_by_tab(page, v) for v in page.locator(OURS).all()}
         sliders = {"sampling": 3, "scale": 1, "rotation": 3, "query": 2}
-        assert stops == {"explorer": 5, "comparison": 6} | sliders
+        assert stops == {"explorer": 5, "comparison": 6, "frames": 2} | sliders
         for summary in page.locator("summary").all():
             summary.click()
         page.locator(".chip").nth(2).focus()
@@ -322,10 +323,35 @@ def test_a_change_of_theme_repaints_the_maps(chromium, every, tmp_path):
         assert canvas.evaluate(PIXELS) != light
 
 
+def test_frames_are_scrubbed_on_the_picture_and_are_numbers(
+    chromium, displayed, tmp_path
+):
+    weights = random_weights(4, TARGET, TARGET)[0]
+    captions = [f"layer {i}" for i in range(4)]
+    show_frames(weights, captions, title="It moves.", rows=SPANISH, columns=SPANISH)
+    with watched(chromium, exported(displayed, tmp_path / "page.html")) as page:
+        box = page.locator(".stage").bounding_box()
+        x, y = box["x"] + 10, box["y"] + 40
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + 2.2 * box["width"] / 4, y, steps=5)
+        assert page.get_by_role("status").inner_text() == "layer 2"
+        page.mouse.up()
+        page.mouse.move(x, y)
+        assert page.get_by_role("status").inner_text() == "layer 2"
+        pixels = torch.tensor(page.locator("canvas").evaluate(PIXELS)).reshape(-1, 4)
+        hidden = weights[2].flatten() == 0
+        assert (pixels[hidden, 3] == 0).all() and (pixels[~hidden, 3] == 255).all()
+        darkest = pixels[~hidden, :3].sum(-1).argmin()
+        assert darkest == weights[2].flatten()[~hidden].argmax()
+
+
 def test_nothing_is_wider_than_a_phone(chromium, every, tmp_path):
-    address = exported(every[:12], tmp_path / "page.html")
+    address = exported(every[:20], tmp_path / "page.html")
     with watched(chromium, address, viewport={"width": 360, "height": 700}) as page:
-        assert use_all(page) == {kind: 1 for kind in KINDS if "bertviz" not in kind}
+        ours = {kind: n for kind, n in KINDS.items() if "bertviz" not in kind}
+        assert use_all(page) == ours
+        keep_views(page, "phone")
         for one in page.locator(OURS).all():
             assert one.evaluate("one => one.scrollWidth <= one.clientWidth")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

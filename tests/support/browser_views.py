@@ -41,6 +41,8 @@ def view_kind(view):
     data = data_of(view)
     if "piece" in data:
         return data["piece"]
+    if "captions" in data:
+        return "frames"
     return "comparison" if "names" in data else "explorer"
 
 
@@ -104,6 +106,24 @@ def use_piece(page, view):
     assert view.locator("td i, path").count() > 0
 
 
+def use_frames(page, view):
+    captions, shown = data_of(view)["captions"], view.get_by_role("status")
+    slider, play = view.locator("input"), view.get_by_role("button")
+    for key, place in (("ArrowRight", 1), ("End", -1), ("Home", 0)):
+        before = view.locator(".stage").screenshot()
+        slider.press(key)
+        assert shown.inner_text() == captions[place]
+        page.wait_for_timeout(600)  # it glides there
+        assert view.locator(".stage").screenshot() != before
+    slider.press("End")
+    play.click()
+    assert shown.inner_text() == captions[0], "from the beginning again"
+    view.get_by_text(captions[1], exact=True).wait_for()
+    play.click()
+    assert play.get_attribute("aria-label") == "play"
+    slider.press("Home")
+
+
 def use_bertviz(page, view):
     lines = view.locator("line")
     assert lines.count() > 0
@@ -124,6 +144,7 @@ def use_bertviz(page, view):
 
 
 USES = dict.fromkeys(("explorer", "comparison"), use_explorer)
+USES["frames"] = use_frames
 USES |= dict.fromkeys(("sampling", "scale", "rotation", "query"), use_piece)
 
 

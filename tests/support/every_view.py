@@ -3,6 +3,7 @@
 import torch
 from bertviz import head_view, model_view
 
+from course_utils.looking.frames import show_frames
 from course_utils.looking.views import (
     show_attention,
     show_bertviz,
@@ -17,7 +18,8 @@ HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SPANISH = ["<bos>", "la", " casa", " roja", "."]
 ENGLISH = ["the", " red", " house", " is", " here", ".", "<eos>"]
 KINDS = dict.fromkeys(("explorer", "comparison", "sampling", "scale", "rotation"), 1)
-KINDS |= {"query": 1, "bertviz head": 1, "bertviz model": 1}
+KINDS |= {"query": 1, "frames": 4, "bertviz head": 1, "bertviz model": 1}
+STEPS = ["step 0", "step 100", "step 200"]
 
 
 def random_weights(heads, queries, keys):
@@ -49,8 +51,19 @@ def bertviz_page(view, weights):
     )
 
 
+def show_all_frames(title):
+    """Frames of four kinds; pictures are images and nothing else."""
+    maps = random_weights(3, TARGET, TARGET)[0]
+    show_frames(maps, STEPS, "step", title=title, rows=SPANISH, columns=SPANISH)
+    points = [{"cat": (i, 1), "dog": (-1, i)} for i in range(3)]
+    show_frames(points, STEPS, "step", title=title, axes=("x", "y"))
+    bars = [{"cat": i, "dog": 1 - i} for i in range(3)]
+    show_frames(bars, STEPS, "step", title=title, axes=("", "logit"))
+    show_frames(["Onc", "Once a", "Once upon a time"], STEPS, "step", title=title)
+
+
 def show_every_kind(title="Random heads."):
-    """Each view once; the four pieces are views too."""
+    """Each view once, the four pieces among them, and four kinds of frames."""
     weights = translation()
     show_attention(weights, SPANISH, ENGLISH, title=title, layer=1)
     after = translation(1)
@@ -61,5 +74,6 @@ def show_every_kind(title="Random heads."):
     show_rotation(title="A shift is a turn.")
     keys = {"cat": (1, 0), "dog": (0, 1), "bird": (-0.6, 0.6)}
     show_query(keys, title="It turns.")
+    show_all_frames("It learns.")
     for view in (head_view, model_view):
         show_bertviz(bertviz_page(view, weights), title)
