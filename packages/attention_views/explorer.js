@@ -5,7 +5,7 @@ const HIDDEN = -999, NONE = { q: -1, k: -1 };
 const WEIGHT = ["ffffff ebcbdc cc79a7 8a3f6b 4a1638", "1d1b22 5a2346 a94f84 e39ac4 fff0f8"];
 const CHANGE = ["053f7a 4393c3 ffffff e07a5f 8f1d14", "a9d8f5 3f87b8 1d1b22 c4573f ffc4b0"];
 
-// Level -> color, in light or dark. Faint ones are lifted, as the scale shows.
+// Level -> color, on light or on dark. Faint ones are lifted, as the scale shows.
 const coloring = (change, dark) => {
   const color = ramp((change ? CHANGE : WEIGHT)[dark]);
   const colors = Array.from({ length: 481 }, (_, i) => {
@@ -223,7 +223,8 @@ class Explorer {
   }
   // --- drawing: after a change of theme or recording, of the head, of the focus ---
   paint() {
-    this.color = coloring(this.change, +isDark(this.root));
+    this.color = coloring(this.change, 0); // dark is much, on a dark page, too
+    this.glow = coloring(this.change, +isDark(this.root));
     for (const { layer, head, firstChild } of this.thumbs)
       paint(firstChild, this.levelsOf(layer, head), this.columns, this.color);
     this.drawScale();
@@ -285,7 +286,7 @@ class Explorer {
   // A chip without a level is bare; from 0.02 on it glows and has its number.
   dress(chip, level) {
     const glows = level !== HIDDEN && Math.abs(level) >= 4.8;
-    const color = glows && this.color(level);
+    const color = glows && this.glow(level);
     chip.classList.remove("chosen");
     chip.classList.toggle("hidden", level === HIDDEN);
     chip.firstChild.style.background = glows ? css(color) : "";

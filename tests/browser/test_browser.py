@@ -314,13 +314,16 @@ def test_a_comparison_shows_before_after_and_the_change(chromium, displayed, tmp
         assert plain(cells[3]) == f"{largest:.2f}" and cells[4][0] in "+−"
 
 
-def test_a_change_of_theme_repaints_the_maps(chromium, every, tmp_path):
+def test_dark_is_much_in_maps_and_a_chip_glows_in_any_theme(chromium, every, tmp_path):
     with watched(chromium, exported(every, tmp_path / "page.html")) as page:
-        canvas = view(page, 0).locator(".grid canvas")
-        light = canvas.evaluate(PIXELS)
+        one = view(page, 0)
+        chip = one.locator(".chip:has(small:not(:empty)) bdi").first
+        tint = "chip => getComputedStyle(chip).backgroundColor"
+        light, map_ = chip.evaluate(tint), one.locator(".grid canvas").evaluate(PIXELS)
         page.evaluate("document.body.dataset.jpThemeLight = false")
         page.wait_for_timeout(300)
-        assert canvas.evaluate(PIXELS) != light
+        assert chip.evaluate(tint) != light
+        assert one.locator(".grid canvas").evaluate(PIXELS) == map_
 
 
 def test_frames_are_scrubbed_on_the_picture_and_are_numbers(
