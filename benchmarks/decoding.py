@@ -58,18 +58,17 @@ def translation() -> Ways:
     model, tokenizer = load("translator")
     sentences = [tokenizer.encode(pair(i, "test").source) for i in range(SENTENCES)]
 
-    def translated(rows: Sequence[list[int]], caches: bool) -> list[str]:
+    def translated(rows: Sequence[list[int]]) -> list[str]:
         longest = max(map(len, rows))
         padded = [row + [tokenizer.pad_id] * (longest - len(row)) for row in rows]
         step = TranslationStep(model, torch.tensor(padded))
-        step.caches = caches
         start = torch.full((len(rows), 1), tokenizer.bos_id)
         options = {"stop_id": tokenizer.eos_id, "pad_id": tokenizer.pad_id}
         generated = beam_search(step, start, LONGEST, beams=4, **options)
         return [tokenizer.decode(ids) for ids in generated.tolist()]
 
-    def one_by_one(caches: bool) -> list[str]:
-        return [text for row in sentences for text in translated([row], caches)]
+    def one_by_one() -> list[str]:
+        return [text for row in sentences for text in translated([row])]
 
     def together() -> list[str]:
         """In batches of 100 of about equal length, then in the old order."""
@@ -77,14 +76,13 @@ def translation() -> Ways:
         translations = {}
         for first in range(0, SENTENCES, 100):
             chosen = order[first : first + 100]
-            texts = translated([sentences[index] for index in chosen], True)
+            texts = translated([sentences[index] for index in chosen])
             translations.update(zip(chosen, texts, strict=True))
         return [translations[index] for index in range(SENTENCES)]
 
     return {
-        "one sentence at a time, no cache": lambda: one_by_one(False),
-        "one sentence at a time, cache": lambda: one_by_one(True),
-        "100 sentences at a time, cache": together,
+        "one sentence at a time": one_by_one,
+        "100 sentences at a time": together,
     }
 
 

@@ -5,14 +5,14 @@ Knows queries, keys, values and masks. Knows nothing of tokens, blocks or models
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.masks import causal_mask, combine_masks
 from course_utils.positions import rotate
-from course_utils.shapes import check_divisible, check_mask, check_same
+from course_utils.shapes import check_divisible, check_mask
 
 
 def attention_scores(
@@ -24,13 +24,10 @@ def attention_scores(
 
     The default scale 1/sqrt(d) keeps the variance of the scores at that of the inputs.
 
-    Source: Vaswani et al. 2017, section 3.2.1. Raises ValueError for queries and keys
-    of different widths.
+    Source: Vaswani et al. 2017, section 3.2.1.
     """
-    widths = queries.shape[-1], keys.shape[-1]
-    check_same("queries and keys: head_dim", *widths)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    return torch.einsum("...qd, ...kd -> ...qk", queries, keys) * scale
+    return queries @ keys.mT * scale
 
 
 def attention_weights(
@@ -39,8 +36,6 @@ def attention_weights(
     """Softmax over the keys; what the mask hides gets exactly 0.
 
     A row with nothing to look at becomes all zeros (not NaN, not uniform).
-
-    Raises TypeError unless the mask is bool, ValueError unless it fits the scores.
     """
     if mask is None:
         return scores.softmax(dim=-1)
@@ -57,34 +52,32 @@ def attend(
     *,
     causal: bool = False,
     bias: Tensor | None = None,
-    scale: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "*lead q e"]:
-    """softmax(queries keysᵀ · scale + bias) values, by PyTorch's fused kernel.
+    """softmax(queries keysᵀ / sqrt(d) + bias) values, by PyTorch's fused kernel.
 
     mask: bool, True = may look, "q k" or broadcasting to "... q k"; a row with nothing
     to look at gives zeros. causal: no query looks at a later key, the queries being the
     last positions (`causal_mask`); a mask restricts further. bias: added to the scores,
     broadcasting likewise.
 
-    Source: Vaswani et al. 2017, equation 1. Raises TypeError unless the mask is bool,
-    ValueError unless it fits the scores, or for queries and keys of different widths.
+    Source: Vaswani et al. 2017, equation 1.
     """
-    check_same("queries and keys: head_dim", queries.shape[-1], keys.shape[-1])
     if mask is not None:
         check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
-    options = {"dropout_p": dropout, "scale": scale}
     square = queries.shape[-2] == keys.shape[-2]
     if causal and square and mask is None and bias is None:
         # The kernel then skips what is hidden; on CUDA only so it may be flash.
         return scaled_dot_product_attention(
-            queries, keys, values, is_causal=True, **options
+            queries, keys, values, dropout_p=dropout, is_causal=True
         )
     visible = _visible(mask, causal, queries, keys)
     if bias is not None:
         bias = bias.to(queries.dtype)
         visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
-    return scaled_dot_product_attention(queries, keys, values, visible, **options)
+    return scaled_dot_product_attention(
+        queries, keys, values, visible, dropout_p=dropout
+    )
 
 
 def _visible(
@@ -123,11 +116,12 @@ class Attend(nn.Module):
         causal: bool = False,
         bias: Tensor | None = None,
     ) -> Float[Tensor, "*lead q e"]:
-        """Shapes, mask and errors as in `attend`."""
+        """Shapes and mask as in `attend`."""
         dropout = self.dropout if self.training else 0.0
         if not self.explicit:
-            how = {"causal": causal, "bias": bias, "dropout": dropout}
-            return attend(queries, keys, values, mask, **how)
+            return attend(
+                queries, keys, values, mask, causal=causal, bias=bias, dropout=dropout
+            )
         scores = attention_scores(self.queries(queries), self.keys(keys))
         if bias is not None:
             scores = scores + bias.to(scores.dtype)
@@ -171,10 +165,6 @@ class LayerCache:
         self.store[1, :, :, start : self.length] = values
         return self.keys, self.values
 
-    def select(self, rows: Int64[Tensor, "n"]) -> None:
-        """Keep these rows of the batch, in this order; a row may come several times."""
-        self.store = self.store[:, rows]
-
 
 class KeyValueCache:
     """One LayerCache per block, so that decoding computes each position once."""
@@ -186,11 +176,6 @@ class KeyValueCache:
     def length(self) -> int:
         """How many positions are stored."""
         return self.layers[0].length
-
-    def select(self, rows: Int64[Tensor, "n"]) -> None:
-        """Keep these rows of the batch in every layer, as `LayerCache.select` does."""
-        for layer in self.layers:
-            layer.select(rows)
 
 
 def split_heads(
@@ -206,8 +191,7 @@ class MultiHeadAttention(nn.Module):
     d_memory: width of what keys and values are made from (default d_model).
     head_dim: width of one head (default d_model / num_heads).
 
-    Source: Vaswani et al. 2017, section 3.2.2. Raises ValueError, without head_dim, for
-    a d_model that is not divisible by num_heads.
+    Source: Vaswani et al. 2017, section 3.2.2.
     """
 
     def __init__(
@@ -248,18 +232,14 @@ class MultiHeadAttention(nn.Module):
         mask: bool, True = may look, "q k" or broadcasting to "b h q k". causal: no
         position of x looks at a later one; a mask restricts further. bias: added to the
         scores, broadcasting like the mask. cache: keys and values of earlier positions
-        of x, which is extended; with a memory, those of the memory, which is read only
-        the first time.
+        of x, which is extended.
         """
+        memory = x if memory is None else memory
         queries = split_heads(self.to_queries(x), self.num_heads)  # "b h q d"
-        if memory is not None and cache is not None and cache.length:
-            keys, values = cache.keys, cache.values
-        else:
-            origin = x if memory is None else memory
-            keys = split_heads(self.to_keys(origin), self.num_heads)  # "b h k d"
-            values = split_heads(self.to_values(origin), self.num_heads)
-            if cache is not None:
-                keys, values = cache.append(keys, values)  # all so far
+        keys = split_heads(self.to_keys(memory), self.num_heads)  # "b h k d"
+        values = split_heads(self.to_values(memory), self.num_heads)
+        if cache is not None:
+            keys, values = cache.append(keys, values)  # all so far
         context = self.attend(queries, keys, values, mask, causal=causal, bias=bias)
         return self.to_output(rearrange(context, "b h q d -> b q (h d)"))  # "b q m"
 
@@ -267,8 +247,7 @@ class MultiHeadAttention(nn.Module):
 class GroupedQueryAttention(nn.Module):
     """LLaMA's self-attention: rotary positions, no biases, keys shared by query groups.
 
-    Source: Ainslie et al. 2023, section 2.2; Su et al. 2021. Raises ValueError for
-    sizes that are not divisible as they must be.
+    Source: Ainslie et al. 2023, section 2.2; Su et al. 2021.
     """
 
     def __init__(
@@ -297,7 +276,7 @@ class GroupedQueryAttention(nn.Module):
     ) -> Float[Tensor, "b q m"]:
         """rotary: cosines and sines of the positions of x, from `rotary_table`.
 
-        mask, causal, cache and errors as in `MultiHeadAttention`.
+        mask, causal and cache as in `MultiHeadAttention`.
         """
         queries = split_heads(self.to_queries(x), self.num_heads)  # "b h q d"
         keys = split_heads(self.to_keys(x), self.num_kv_heads)  # "b g q d"

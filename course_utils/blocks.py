@@ -62,7 +62,7 @@ class EncoderBlock(nn.Module):
         causal: bool = False,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """mask, causal, cache and errors as in `MultiHeadAttention`."""
+        """mask, causal and cache as in `MultiHeadAttention`."""
         x = self.attention_residual(
             x, lambda y: self.attention(y, mask=mask, causal=causal, cache=cache)
         )
@@ -90,21 +90,11 @@ class DecoderBlock(EncoderBlock):
         memory: Float[Tensor, "b s n"],
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
-        *,
-        cache: LayerCache | None = None,
-        cross_cache: LayerCache | None = None,
     ) -> Float[Tensor, "b t m"]:
-        """mask, cache: of the self-attention over x; memory_mask, cross_cache: of the
-        cross-attention.
-        """
-        x = self.attention_residual(
-            x, lambda y: self.attention(y, mask=mask, cache=cache)
-        )
+        """mask: of the self-attention over x; memory_mask: of the cross-attention."""
+        x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
         x = self.cross_residual(
-            x,
-            lambda y: self.cross_attention(
-                y, memory, mask=memory_mask, cache=cross_cache
-            ),
+            x, lambda y: self.cross_attention(y, memory, mask=memory_mask)
         )
         return self.feedforward_residual(x, self.feedforward)
 

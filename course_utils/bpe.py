@@ -48,10 +48,7 @@ class BytePairs:
         return len(self.pieces)
 
     def add(self, pair: Pair) -> int:
-        """Learn one more merge and return the id that it makes.
-
-        Raises ValueError for an id that stands for no bytes yet, or a known pair.
-        """
+        """Learn one more merge and return the id that it makes."""
         if pair in self.made or not all(FIRST <= id < self.vocab_size for id in pair):
             raise ValueError(
                 f"pair must be a new pair of ids in [{FIRST}, "
@@ -79,10 +76,7 @@ class BytePairs:
         return ids
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The bytes of the ids; a special token has none.
-
-        Raises ValueError for an id that is not in the vocabulary.
-        """
+        """The bytes of the ids; a special token has none."""
         ids = list(ids)
         for place, id in enumerate(ids):
             check_index(self.vocab_size, "vocab_size", **{f"ids[{place}]": id})
@@ -94,10 +88,7 @@ class BytePairs:
 
 
 def cut(text: str | bytes) -> list[bytes]:
-    """The words of a text, split as GPT-2 does. Joined they are the text again.
-
-    Raises ValueError for a lone surrogate, which UTF-8 cannot encode.
-    """
+    """The words of a text, split as GPT-2 does. Joined they are the text again."""
     if isinstance(text, str):
         check_unicode("text", text)
     else:
@@ -126,7 +117,6 @@ def train(texts: Iterable[str], vocab_size: int) -> BytePairs:
 
     The counts of all pairs are kept, and which words contain a pair; a merge recounts
     only those words. Stops at `vocab_size`, or when no word has two pieces left.
-    Raises ValueError for a vocab_size below the number of special tokens and bytes.
     """
     model = BytePairs()
     check_integer(model.vocab_size, vocab_size=vocab_size)

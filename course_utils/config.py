@@ -4,21 +4,22 @@ Knows numbers and names only. Knows nothing of layers. Every field is given by n
 `StackConfig(d_model=64, num_heads=4)`.
 """
 
-import math
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_origin
 
 from course_utils import shapes
 
 
-def _check_fields(config: object, *may_be_zero: str) -> None:
-    """Raise unless each field holds a value of its type; integers must be >= 1 or 0."""
+def _check_fields(config: object, *may_be_zero: str, **intervals: str) -> None:
+    """Raise unless each field holds a value of its type; integers must be >= 1 or 0,
+    a number in the interval that is given for it.
+    """
     for item in fields(config):
         value = {item.name: getattr(config, item.name)}
         if item.type is int:
             shapes.check_integer(0 if item.name in may_be_zero else 1, **value)
         elif item.type is float:
-            shapes.check_number(**value)
+            shapes.check_number(intervals[item.name], **value)
         elif get_origin(item.type) is Literal:
             shapes.check_choice(item.name, value[item.name], get_args(item.type))
         elif isinstance(item.type, type):
@@ -27,11 +28,7 @@ def _check_fields(config: object, *may_be_zero: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class StackConfig:
-    """One stack of transformer blocks (Vaswani et al. 2017, section 3).
-
-    Raises TypeError or ValueError on construction: for sizes below 1, a d_model that is
-    not divisible by num_heads, a dropout outside [0, 1), or an unknown choice.
-    """
+    """One stack of transformer blocks (Vaswani et al. 2017, section 3)."""
 
     d_model: int = 128
     num_heads: int = 4
@@ -44,9 +41,8 @@ class StackConfig:
     positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
 
     def __post_init__(self):
-        _check_fields(self)
+        _check_fields(self, dropout="[0, 1)")
         shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
-        shapes.check_rate(dropout=self.dropout)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +118,11 @@ class LlamaConfig:
     dropout: float = 0.0
 
     def __post_init__(self):
-        _check_fields(self)
+        limits = {"rope_base": "(1, inf)", "norm_eps": "(0, inf)", "dropout": "[0, 1)"}
+        _check_fields(self, **limits)
         if self.num_kv_heads is None:
             object.__setattr__(self, "num_kv_heads", self.num_heads)
-        shapes.check_positive(num_kv_heads=self.num_kv_heads)
+        shapes.check_integer(1, num_kv_heads=self.num_kv_heads)
         shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
         shapes.check_divisible(
             "num_heads", self.num_heads, "num_kv_heads", self.num_kv_heads
@@ -134,9 +131,6 @@ class LlamaConfig:
             raise ValueError(
                 f"d_model / num_heads must be even (rotary pairs), got {head_dim}"
             )
-        shapes.check_rate(dropout=self.dropout)
-        shapes.check_greater(1, rope_base=self.rope_base)
-        shapes.check_greater(0, norm_eps=self.norm_eps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +141,6 @@ class TrainConfig:
     holds that number. precision: "auto" computes in bfloat16 where the weights are
     float32 and the machine is fast at it, else in the type of the weights; the three
     types ask for one. The weights themselves keep their type.
-
-    Raises TypeError or ValueError on construction: for steps below 1, a warm-up longer
-    than the run, a rate outside its range, or an unknown choice.
     """
 
     steps: int
@@ -166,7 +157,16 @@ class TrainConfig:
     checkpoint_every: int = 0  # 0: never
 
     def __post_init__(self):
-        _check_fields(self, "checkpoint_every", "seed")
+        _check_fields(
+            self,
+            "checkpoint_every",
+            "seed",
+            learning_rate="(0, inf)",
+            weight_decay="[0, inf)",
+            clip_norm="(0, inf]",
+            label_smoothing="[0, 1)",
+            momentum="[0, 1)",
+        )
         if self.warmup_steps is None:
             tenth = max(1, self.steps // 10)
             object.__setattr__(self, "warmup_steps", min(100, tenth))
@@ -175,8 +175,3 @@ class TrainConfig:
             raise ValueError(
                 f"warmup_steps={self.warmup_steps} must not exceed steps={self.steps}"
             )
-        shapes.check_greater(0, learning_rate=self.learning_rate)
-        shapes.check_range(0, math.inf, weight_decay=self.weight_decay)
-        if not self.clip_norm > 0:
-            raise ValueError(f"clip_norm must be > 0, got {self.clip_norm}")
-        shapes.check_rate(label_smoothing=self.label_smoothing, momentum=self.momentum)

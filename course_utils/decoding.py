@@ -6,7 +6,6 @@ token that follows. `CachedStep` and `TranslationStep` make one from a model.
 
 import math
 from collections.abc import Callable
-from inspect import signature
 
 import torch
 import torch.nn.functional as F
@@ -17,12 +16,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from course_utils.shapes import (
     SequenceTooLongError,
-    check_greater,
     check_ids,
     check_index,
     check_integer,
-    check_positive,
-    check_range,
     values_are_at_hand,
 )
 
@@ -40,9 +36,6 @@ def next_token_probabilities(
     temperature divides the scores. top_k keeps the k most likely tokens (Fan et al.
     2018, section 5.4), then top_p the fewest whose probability reaches top_p, the token
     that crosses the line included (Holtzman et al. 2020, section 3.1).
-
-    Raises TypeError or ValueError for a row without a finite highest score, a
-    temperature that float32 cannot hold, top_k outside [1, v], top_p outside (0, 1].
     """
     _check_finite(scores, "scores")
     _check_settings(temperature, top_k, top_p, scores.shape[1])
@@ -63,19 +56,18 @@ def next_token_probabilities(
 def _check_settings(
     temperature: float, top_k: int | None, top_p: float | None, vocab_size: int
 ) -> None:
-    check_greater(0, temperature=temperature)
-    if temperature < torch.finfo(torch.float32).tiny:  # it would divide by 0
+    least = torch.finfo(torch.float32).tiny  # a smaller one would divide by 0
+    if not least <= temperature < math.inf:
         raise ValueError(
-            f"temperature must be a number that float32 can hold, got {temperature}; "
-            "`greedy` takes the most likely token"
+            f"temperature must be > 0, a number that float32 can hold, got "
+            f"{temperature}; `greedy` takes the most likely token"
         )
-    if top_k is not None:
-        check_positive(top_k=top_k)
-        if top_k > vocab_size:
-            raise ValueError(f"top_k={top_k} exceeds the vocabulary of {vocab_size}")
-    if top_p is not None:
-        check_greater(0, top_p=top_p)
-        check_range(0, 1, top_p=top_p)
+    if top_k is not None and not 1 <= top_k <= vocab_size:
+        raise ValueError(
+            f"top_k={top_k} must be >= 1 and at most the vocabulary of {vocab_size}"
+        )
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p must be in (0, 1], got {top_p}")
 
 
 def greedy(
@@ -90,9 +82,6 @@ def greedy(
     Returns prompt and new tokens. A row ends with its first new stop_id and is filled
     up with pad_id while others go on, so several rows with a stop_id need a pad_id. All
     end where the model has no position left.
-
-    Raises TypeError or ValueError for a prompt that is not int64 "b t" or holds
-    padding, a stop_id or pad_id outside the vocabulary, or unusable scores.
     """
 
     def choose(scores: Tensor) -> Tensor:
@@ -115,7 +104,7 @@ def sample(
 ) -> Int64[Tensor, "b n"]:
     """Append a token drawn from `next_token_probabilities`, again and again.
 
-    temperature, top_k and top_p as there; stopping, padding and errors as in `greedy`.
+    temperature, top_k and top_p as there; stopping and padding as in `greedy`.
     The same generator state gives the same text. Tokens are drawn on the device of the
     generator, so a CPU generator serves a model on any device.
     """
@@ -132,11 +121,10 @@ def sample(
 def length_rule(length: int, length_penalty: float) -> float:
     """What the log-probability of `length` tokens is divided by.
 
-    Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty. Raises TypeError
-    or ValueError unless length is an integer >= 1 and length_penalty in [0, 100].
+    Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty.
     """
-    check_positive(length=length)
-    check_range(0, 100, length_penalty=length_penalty)
+    if not 0 <= length_penalty <= 100:
+        raise ValueError(f"length_penalty must be in [0, 100], got {length_penalty}")
     return ((5 + length) / 6) ** length_penalty
 
 
@@ -156,17 +144,16 @@ def beam_search(
     Best is the log-probability of the new tokens (stop_id counted) over `length_rule`;
     a text cut off at max_new_tokens competes too. One beam is greedy; as many beams as
     there are texts is exhaustive. `step` is called with b * beams rows, those of one
-    prompt next to each other. Sums are kept in the precision of the scores, at least
-    float32. Returns what `greedy` returns; raises as `greedy`, and for beams that are
-    not an integer >= 1 or a length_penalty outside [0, 100].
+    prompt next to each other. Returns what `greedy` returns.
     """
-    check_positive(beams=beams)
-    check_range(0, 100, length_penalty=length_penalty)
-    check_integer(0, stop_id=stop_id)
-    _check_request(step, prompt, max_new_tokens, stop_id, pad_id)
+    check_integer(1, beams=beams)
+    _check_request(prompt, max_new_tokens, stop_id, pad_id)
     ids = repeat(prompt, "b t -> b w t", w=beams)
-    live = None  # log-probabilities "b w" of the beams that go on
-    texts = list(prompt)  # the best finished so far, and their values
+    # Log-probabilities "b w" of the beams that go on; at first all are the same: one.
+    live = torch.full(ids.shape[:2], -math.inf, device=prompt.device)
+    live[:, 0] = 0.0
+    texts = list(prompt)  # the best finished so far, and their values "b"
+    values = torch.full_like(live[:, 0], -math.inf)
 
     def finish(total: Tensor, length: int) -> None:
         """Of these beams "b w" keep those that beat the best text of their prompt."""
@@ -179,17 +166,12 @@ def beam_search(
         try:
             scores = _scores(step, rearrange(ids, "b w t -> (b w) t"), stop_id, pad_id)
         except SequenceTooLongError:
-            if live is None:
+            if length == 1:
                 raise
             finish(live, length - 1)  # what is written stays
             break
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-        chances = F.log_softmax(scores, dim=-1).to(prompt.device)
+        chances = F.log_softmax(scores.float(), dim=-1).to(prompt.device)
         chances = rearrange(chances, "(b w) v -> b w v", w=beams)
-        if live is None:
-            live = chances.new_full((len(prompt), beams), -math.inf)
-            live[:, 0] = 0.0  # all beams of a prompt are still the same: count one
-            values = chances.new_full((len(prompt),), -math.inf)
         total = rearrange(live[:, :, None] + chances, "b w v -> b (w v)")
         live, picks = total.topk(beams, dim=1)
         parents, tokens = picks // chances.shape[2], picks % chances.shape[2]
@@ -230,7 +212,7 @@ class CachedStep:
             )
         if ids.shape[1] == known:
             raise ValueError(f"ids must hold a new position, all {known} are known")
-        new = ids[:, known:].to(_device(self.model))
+        new = ids[:, known:].to(next(self.model.parameters()).device)
         scores = self.model(new, cache=self.cache)[:, -1]
         self.seen = ids.clone()  # the caller may write into its own
         return scores
@@ -240,21 +222,17 @@ class TranslationStep:
     """A step that reads a source once and scores the next token of its translation.
 
     The model offers encode(source) -> memory and decode(target, memory, source) ->
-    logits "b t v". With new_cache() and decode(..., cache), only new positions are
-    computed; a beam search may change the order of its beams. Each source row serves
-    equally many neighboring rows of ids: one for greedy and sample, `beams` for
-    beam_search. Raises ValueError for another number, and for a model in training mode.
+    logits "b t v". Each source row serves equally many neighboring rows of ids: one for
+    greedy and sample, `beams` for beam_search. Raises ValueError for another number,
+    and for a model in training mode.
     """
 
     @torch.no_grad()
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
         _check_eval(model)
         self.model = model
-        self.source = source.to(_device(model))
+        self.source = source.to(next(model.parameters()).device)
         self.memory = model.encode(self.source)
-        self.caches = "cache" in signature(model.decode).parameters
-        self.cache = None
-        self.seen: Tensor | None = None
 
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
@@ -267,37 +245,7 @@ class TranslationStep:
             )
         memory = self.memory.repeat_interleave(times, dim=0)
         source = self.source.repeat_interleave(times, dim=0)
-        target = ids.to(source.device)
-        if not self.caches:
-            return self.model.decode(target, memory, source)[:, -1]
-        parents = self._parents(target, times)
-        self.seen = None  # what fails below is begun anew
-        if parents is None:
-            self.cache = self.model.new_cache()
-        else:
-            self.cache.select(parents)
-        scores = self.model.decode(target, memory, source, self.cache)[:, -1]
-        self.seen = target.clone()  # the caller may write into its own
-        return scores
-
-    def _parents(self, target: Tensor, times: int) -> Tensor | None:
-        """Which row of the last call each row continues; None where one has none."""
-        if self.seen is None or len(self.seen) != len(target):
-            return None
-        known = self.seen.shape[1]
-        if target.shape[1] <= known:
-            return None
-        seen = rearrange(self.seen, "(b w) t -> b 1 w t", w=times)
-        begun = rearrange(target[:, :known], "(b w) t -> b w 1 t", w=times)
-        same = (begun == seen).all(dim=-1)  # "b w w": which continues which
-        if not same.any(dim=-1).all():
-            return None
-        first = torch.arange(0, len(target), times, device=target.device)
-        return (same.int().argmax(dim=-1) + first[:, None]).flatten()
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
+        return self.model.decode(ids.to(source.device), memory, source)[:, -1]
 
 
 def _check_eval(model: nn.Module) -> None:
@@ -315,7 +263,7 @@ def _extend(
     pad_id: int | None,
 ) -> Tensor:
     """Append what `choose` picks from the scores until all rows stop or are full."""
-    _check_request(step, prompt, max_new_tokens, stop_id, pad_id)
+    _check_request(prompt, max_new_tokens, stop_id, pad_id)
     ids = prompt
     going = torch.ones(len(prompt), dtype=torch.bool, device=prompt.device)
     for _ in range(max_new_tokens):
@@ -337,7 +285,7 @@ def _extend(
 
 
 def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) -> Tensor:
-    """Call step, and raise unless it gives every row a token that can be chosen."""
+    """What step gives, which must leave every row a token that can be chosen."""
     scores = step(ids)
     if scores.ndim != 2 or len(scores) != len(ids):
         raise ValueError(
@@ -361,17 +309,10 @@ def _check_finite(scores: Tensor, name: str) -> None:
 
 
 def _check_request(
-    step: Step,
-    prompt: Tensor,
-    max_new_tokens: int,
-    stop_id: int | None,
-    pad_id: int | None,
+    prompt: Tensor, max_new_tokens: int, stop_id: int | None, pad_id: int | None
 ) -> None:
-    check_positive(max_new_tokens=max_new_tokens)
+    check_integer(1, max_new_tokens=max_new_tokens)
     check_ids(prompt, None, "prompt")
-    for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
-        if id is not None:
-            check_integer(0, **{name: id})
     behind = prompt[:, 1:]  # some models begin a text with the token of padding
     if pad_id is not None and values_are_at_hand(behind) and (behind == pad_id).any():
         raise ValueError(

@@ -14,7 +14,7 @@ import torch
 from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
 from course_utils.shapes import check_same
-from course_utils.tokenizer import Tokenizer, from_backend
+from course_utils.tokenizer import Tokenizer, from_transformers
 
 SETTINGS = {  # theirs -> ours
     "vocab_size": "vocab_size",
@@ -58,9 +58,6 @@ def export_llama(
     tokens inside a text are ordinary text there too, nothing is added to a text, and
     `generate()` without a prompt begins a text. The weights keep their type.
     trained_on: what the model card says about the training data.
-
-    Raises ValueError for a tokenizer of another vocabulary size than the model's, or a
-    folder that is not empty.
     """
     folder = Path(folder).resolve()
     if folder.exists() and any(folder.iterdir()):
@@ -153,12 +150,6 @@ Stories": {count:,} parameters, {config.num_layers} layers of width {config.d_mo
 {config.vocab_size:,} tokens, texts of up to {config.max_length:,} tokens.
 
 Training data: {trained_on or "not named when this model was exported."}
-
-```python
-from transformers import AutoModelForCausalLM
-
-model = AutoModelForCausalLM.from_pretrained("{name}")
-```
 """
 
 
@@ -172,8 +163,8 @@ def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
     those that the folder names; a missing bos or unk is eos, a missing pad is unk.
     None for a folder without a tokenizer.
 
-    Raises ValueError for a folder that `transformers` cannot open, another kind of
-    model, and any setting that a LlamaLM does not have, such as a scaled RoPE.
+    Raises ValueError for another kind of model, and any setting that a LlamaLM does not
+    have, such as a scaled RoPE.
     """
     import transformers
 
@@ -200,7 +191,7 @@ def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
     if not (folder / "tokenizer_config.json").is_file():
         return model, None
     auto = transformers.AutoTokenizer.from_pretrained(folder, **local)
-    return model, _our_tokenizer(auto)
+    return model, from_transformers(auto, new_pad=False)
 
 
 @contextmanager
@@ -235,11 +226,3 @@ def _our_config(theirs: Any) -> LlamaConfig:
             raise ValueError(f"{name} must be {expected!r}, got {actual!r}")
     settings = {ours: getattr(theirs, name) for name, ours in SETTINGS.items()}
     return LlamaConfig(**settings, rope_base=float(rope["rope_theta"]))
-
-
-def _our_tokenizer(auto: Any) -> Tokenizer:
-    end = auto.eos_token
-    special = {"bos": auto.bos_token or end, "eos": end, "unk": auto.unk_token or end}
-    pad = auto.pad_token
-    special["pad"] = special["unk"] if pad in (None, special["bos"], end) else pad
-    return from_backend(auto.backend_tokenizer, special)

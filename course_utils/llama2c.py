@@ -22,7 +22,7 @@ from torch import Tensor
 from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
 from course_utils.shapes import check_same
-from course_utils.tokenizer import Tokenizer, from_backend
+from course_utils.tokenizer import Tokenizer
 
 HUB = "karpathy/tinyllamas"
 FILES = {"stories260K": ("stories260K/stories260K.bin", "stories260K/tok512.bin")}
@@ -41,10 +41,7 @@ BLOCK = (  # in the file's order: for each name the matrices of all layers
 
 
 def load_llama2c(name: str = "stories260K") -> tuple[LlamaLM, Tokenizer]:
-    """A model of `karpathy/tinyllamas` on the hub, and its tokenizer.
-
-    Raises DataUnavailable where the hub does not answer and nothing is cached.
-    """
+    """A model of `karpathy/tinyllamas` on the hub, and its tokenizer."""
     from course_utils.data.hub import fetch
 
     model, tokenizer = (fetch(HUB, file) for file in FILES[name])
@@ -52,10 +49,7 @@ def load_llama2c(name: str = "stories260K") -> tuple[LlamaLM, Tokenizer]:
 
 
 def read_llama2c(path: str | Path) -> LlamaLM:
-    """The LlamaLM in a file of llama2.c, in float32 and eval mode.
-
-    Raises ValueError for a file that is shorter or longer than its header says.
-    """
+    """The LlamaLM in a file of llama2.c, in float32 and eval mode."""
     raw = Path(path).read_bytes()
     dim, hidden, layers, heads, kv_heads, vocab, length = HEADER.unpack_from(raw)
     config = LlamaConfig(
@@ -123,4 +117,4 @@ def read_llama2c_tokenizer(path: str | Path) -> Tokenizer:
     after = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     backend.decoder = decoders.Sequence([*after, decoders.Strip(" ", 1, 0)])
     special = {"pad": "<unk>", "bos": "<s>", "eos": "</s>", "unk": "<unk>"}
-    return from_backend(backend, special)
+    return Tokenizer(backend, special)

@@ -15,15 +15,7 @@ from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from course_utils.norms import RMSNorm
 from course_utils.positions import RotaryPositions, make_positions
-from course_utils.shapes import (
-    check_bounds,
-    check_ids,
-    check_index,
-    check_mask_of,
-    check_same,
-    check_tensor,
-    values_are_at_hand,
-)
+from course_utils.shapes import check_ids, check_mask_of, check_same
 
 
 def _positions(config: configs.StackConfig) -> nn.Module:
@@ -52,7 +44,7 @@ class Embedding(nn.Module):
     def forward(
         self, ids: Int64[Tensor, "b t"], start: int = 0
     ) -> Float[Tensor, "b t m"]:
-        """start: position of the first id. Raises ValueError past max_length."""
+        """start: position of the first id."""
         return self.dropout(self.positions(self.tokens(ids) * self.scale, start))
 
 
@@ -61,8 +53,7 @@ class Encoder(nn.Module):
 
     pad_id: the id of padding; None for texts that have none.
 
-    Source: Vaswani et al. 2017, section 3.1. Raises TypeError or ValueError for a
-    pad_id outside the vocabulary.
+    Source: Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(
@@ -70,8 +61,6 @@ class Encoder(nn.Module):
     ):
         super().__init__()
         self.embedding = Embedding(vocab_size, config)
-        if pad_id is not None:
-            check_index(vocab_size, "vocab_size", pad_id=pad_id)
         self.vocab_size = vocab_size
         self.config = config
         self.pad_id = pad_id
@@ -84,9 +73,6 @@ class Encoder(nn.Module):
     ) -> Float[Tensor, "b s m"]:
         """mask: bool, True = may look, "q k" or broadcasting to "b h q k"; it restricts
         further what the padding mask allows.
-
-        Raises TypeError or ValueError for ids outside the vocabulary or another mask,
-        ValueError past max_length.
         """
         check_ids(ids, self.vocab_size)
         if mask is not None:
@@ -119,16 +105,12 @@ class Classifier(nn.Module):
     ) -> Float[Tensor, "b c"]:
         """Logits read at one position per row; without positions, from the mean of all.
 
-        The mean leaves padding out. mask and errors as in `Encoder`; TypeError or
-        ValueError also unless positions are one int64 position of the text per row.
+        The mean leaves padding out. mask: as in `Encoder`.
         """
         x = self.encoder(ids, mask)
         if positions is not None:
-            check_tensor("positions", positions, batch=len(x))
-            if positions.dtype != torch.int64:
-                raise TypeError(f"positions must be int64, got {positions.dtype}")
-            if values_are_at_hand(positions):
-                check_bounds(positions, 0, x.shape[1], "positions", "length")
+            check_same("positions and ids: batch size", len(positions), len(ids))
+            check_ids(positions[:, None], ids.shape[1], "positions", "length")
             return self.head(x[torch.arange(len(x), device=x.device), positions])
         if self.encoder.pad_id is None:
             return self.head(x.mean(1))
@@ -162,63 +144,24 @@ class EncoderDecoder(nn.Module):
         check_ids(source, self.config.source_vocab_size, "source")
         return self.encoder(source)
 
-    def new_cache(self) -> KeyValueCache:
-        """An empty cache for `decode`: for each block its self- and cross-attention."""
-        return KeyValueCache(2 * len(self.blocks))
-
     def decode(
         self,
         target: Int64[Tensor, "b t"],
         memory: Float[Tensor, "b s n"],
         source: Int64[Tensor, "b s"],
-        cache: KeyValueCache | None = None,
-    ) -> Float[Tensor, "b new v"]:
-        """Logits of the token after each target position; source tells the padding.
-
-        cache: of earlier calls with the beginning of this target. Only the positions
-        that it does not hold are computed, and the logits are theirs.
-
-        Raises TypeError or ValueError for a target, memory, source and cache that do
-        not fit together, ValueError past max_length.
-        """
-        start = self._start(target, memory, source, cache)
-        causal = causal_mask(target.shape[1] - start, target.shape[1], target.device)
-        mask = combine_masks(causal, padding_mask(target, self.config.pad_id))
-        memory_mask = padding_mask(source, self.config.pad_id)
-        x = self.embedding(target[:, start:], start)  # "b new m"
-        for block, caches in zip(self.blocks, self._caches(cache), strict=True):
-            x = block(x, memory, mask, memory_mask, **caches)
-        return self.head(self.norm(x))  # "b new v"
-
-    def _caches(self, cache: KeyValueCache | None) -> list[dict[str, LayerCache]]:
-        """What each block is handed: the caches of its two attentions, if any."""
-        if cache is None:
-            return [{} for _ in self.blocks]
-        pairs = zip(cache.layers[::2], cache.layers[1::2], strict=True)
-        return [{"cache": own, "cross_cache": cross} for own, cross in pairs]
-
-    def _start(
-        self,
-        target: Tensor,
-        memory: Tensor,
-        source: Tensor,
-        cache: KeyValueCache | None,
-    ) -> int:
-        """The first position that is not in the cache, once all fit together."""
+    ) -> Float[Tensor, "b t v"]:
+        """Logits of the token after each target position; source tells the padding."""
         check_ids(target, self.config.target_vocab_size, "target")
         check_same("source and target: batch size", len(source), len(target))
         both = tuple(memory.shape[:2]), tuple(source.shape)
         check_same("memory and source: batch and length", *both)
-        if cache is None:
-            return 0
-        needed = 2 * len(self.blocks)
-        check_same("cache and model: layers", len(cache.layers), needed)
-        if cache.length and cache.length >= target.shape[1]:
-            raise ValueError(
-                f"target must go on behind the {cache.length} positions of cache, got "
-                f"{target.shape[1]}"
-            )
-        return cache.length
+        causal = causal_mask(target.shape[1], device=target.device)
+        mask = combine_masks(causal, padding_mask(target, self.config.pad_id))
+        memory_mask = padding_mask(source, self.config.pad_id)
+        x = self.embedding(target)  # "b t m"
+        for block in self.blocks:
+            x = block(x, memory, mask, memory_mask)
+        return self.head(self.norm(x))  # "b t v"
 
     def forward(
         self, source: Int64[Tensor, "b s"], target: Int64[Tensor, "b t"]
@@ -301,9 +244,6 @@ class DecoderLM(LanguageModel):
         mask: bool, True = may look, "q k" or broadcasting to "b h q k"; it restricts
         further what causality allows. cache: ids are then the positions that follow the
         cached ones. causal=False lets every position look at later ones too.
-
-        Raises TypeError or ValueError for ids outside the vocabulary, a mask or a cache
-        that does not fit, ValueError past max_length.
         """
         heads = self.config.stack.num_heads
         start, layers = self._start(ids, mask, cache, heads)

@@ -14,7 +14,6 @@ Each check raises TypeError for a value of the wrong type and ValueError for a w
 value or shape. The message names the argument, what was expected and what came.
 """
 
-import math
 from collections.abc import Sized
 from numbers import Integral, Real
 from types import UnionType
@@ -38,11 +37,6 @@ def check_integer(least: int, /, **numbers: object) -> None:
             raise ValueError(f"{name} must be an integer >= {least}, got {number}")
 
 
-def check_positive(**sizes: object) -> None:
-    """Raise unless every named size is an integer >= 1."""
-    check_integer(1, **sizes)
-
-
 def check_index(size: int, size_name: str, /, **indices: object) -> None:
     """Raise unless every named index is an integer in [0, size)."""
     for name, index in indices.items():
@@ -52,37 +46,17 @@ def check_index(size: int, size_name: str, /, **indices: object) -> None:
             raise ValueError(f"{name} must be in [0, {size_name}={size}), got {index}")
 
 
-def check_number(**numbers: object) -> None:
-    """Raise unless every named value is a real number and not NaN."""
+def check_number(interval: str, /, **numbers: object) -> None:
+    """Raise unless every named value is a number in an interval such as "[0, 1)"."""
+    low, high = map(float, interval[1:-1].split(","))
     for name, number in numbers.items():
         if not isinstance(number, Real) or isinstance(number, bool):
             raise TypeError(f"{name} must be a number, got {describe(number)}")
-        if math.isnan(number):
-            raise ValueError(f"{name} must be a number, got nan")
-
-
-def check_greater(low: float | int, /, **numbers: object) -> None:
-    """Raise unless every named number is finite and > `low`."""
-    check_number(**numbers)
-    for name, number in numbers.items():
-        if not low < number < math.inf:
-            raise ValueError(f"{name} must be a finite number > {low}, got {number}")
-
-
-def check_range(low: float | int, high: float | int, /, **numbers: object) -> None:
-    """Raise unless every named number is in [low, high]."""
-    check_number(**numbers)
-    for name, number in numbers.items():
-        if not low <= number <= high:
-            raise ValueError(f"{name} must be in [{low}, {high}], got {number}")
-
-
-def check_rate(**rates: object) -> None:
-    """Raise unless every named rate is in [0, 1)."""
-    check_number(**rates)
-    for name, rate in rates.items():
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"{name} must be in [0, 1), got {rate}")
+        inside = low <= number <= high  # not for NaN
+        at_open_end = interval[0] == "(" and number == low
+        at_open_end |= interval[-1] == ")" and number == high
+        if not inside or at_open_end:
+            raise ValueError(f"{name} must be in {interval}, got {number}")
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -136,21 +110,6 @@ def describe(value: object) -> str:
 # --- tensors -------------------------------------------------------------------------
 
 
-def check_tensor(name: str, value: object, **axes: int | None) -> None:
-    """Raise unless `value` is a tensor with these axes, not empty.
-
-    axes: their lengths, or None where any will do: `batch=8, length=None`.
-    """
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {describe(value)}")
-    shape = tuple(value.shape)
-    sizes = [size or actual for size, actual in zip(axes.values(), shape, strict=False)]
-    if len(shape) != len(axes) or tuple(sizes) != shape or 0 in shape:
-        labels = [f"{axis}={size}" if size else axis for axis, size in axes.items()]
-        text = f"({', '.join(labels)}{',' if len(labels) == 1 else ''})"
-        raise ValueError(f"{name} must have shape {text}, got {shape}")
-
-
 def values_are_at_hand(tensor: Tensor) -> bool:
     """Whether reading the numbers of a tensor costs nothing.
 
@@ -160,25 +119,26 @@ def values_are_at_hand(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def check_ids(ids: object, vocab_size: int | None, name: str = "ids") -> None:
-    """Raise unless `ids` is an int64 tensor "b t", not empty, of ids in the vocabulary.
+def check_ids(
+    ids: object, size: int | None, name: str = "ids", size_name: str = "vocab_size"
+) -> None:
+    """Raise unless `ids` is an int64 tensor "b t", not empty, of numbers in [0, size).
 
-    vocab_size None: the vocabulary is not known here. The ids themselves are looked at
-    on the CPU only (`values_are_at_hand`); on CUDA the embedding stops the program.
+    size None: it is not known here. The ids themselves are looked at on the CPU only
+    (`values_are_at_hand`); on CUDA the embedding stops the program.
     """
-    check_tensor(name, ids, batch=None, length=None)
+    if not isinstance(ids, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {describe(ids)}")
+    if ids.ndim != 2 or ids.numel() == 0:
+        shape = tuple(ids.shape)
+        raise ValueError(f"{name} must have shape (batch, length), got {shape}")
     if ids.dtype != torch.int64:
         raise TypeError(f"{name} must be int64 token ids, got {ids.dtype}")
-    if vocab_size is not None and values_are_at_hand(ids):
-        check_bounds(ids, 0, vocab_size, name, "vocab_size")
-
-
-def check_bounds(ids: Tensor, low: int, high: int, name: str, high_name: str) -> None:
-    """Raise ValueError unless every number of a CPU tensor is in [low, high)."""
-    least, most = ids.min().item(), ids.max().item()
-    if least < low or most >= high:
-        stray = least if least < low else most
-        raise ValueError(f"{name} must be in [{low}, {high_name}={high}), got {stray}")
+    if size is not None and values_are_at_hand(ids):
+        least, most = ids.min().item(), ids.max().item()
+        if least < 0 or most >= size:
+            stray = least if least < 0 else most
+            raise ValueError(f"{name} must be in [0, {size_name}={size}), got {stray}")
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
@@ -217,8 +177,6 @@ class SequenceTooLongError(ValueError):
 
 def check_length(max_length: int, start: int, length: int) -> None:
     """Raise unless `length` positions from `start` on are below max_length."""
-    if start < 0:
-        raise ValueError(f"start must be >= 0, got {start}")
     if start + length > max_length:
         raise SequenceTooLongError(
             f"sequence too long: it ends at position {start + length - 1}, but "

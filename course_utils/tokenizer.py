@@ -42,7 +42,6 @@ class Tokenizer:
 
         The backend is changed: it neither pads nor truncates, encodes special tokens
         in a text as ordinary text, and knows that these four are special.
-        Raises ValueError for a token that is not in the vocabulary.
         """
         self.special = {role: special[role] for role in ROLES}
         for role, token in self.special.items():
@@ -69,19 +68,15 @@ class Tokenizer:
     @property
     def backend(self) -> tokenizers.Tokenizer:
         """A copy of the library's own tokenizer."""
-        return _copy(self._backend)
+        return tokenizers.Tokenizer.from_str(self._backend.to_str())
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`, nothing added.
-
-        Raises TypeError if it is not a string, ValueError for a lone surrogate, which
-        UTF-8 cannot encode.
-        """
+        """The ids of `text`, nothing added."""
         check_unicode("text", text)
         return self._backend.encode(text, add_special_tokens=False).ids
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """`[encode(text) for text in texts]`, on all cores. Raises as `encode`."""
+        """`[encode(text) for text in texts]`, on all cores."""
         texts = checked_texts(texts)
         encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
@@ -90,17 +85,12 @@ class Tokenizer:
         """The text of `ids`. Special tokens are left out unless `skip_special=False`.
 
         Bytes that are not valid UTF-8 (half an emoji) become U+FFFD.
-        Raises TypeError unless ids are integers, ValueError for an id that is not in
-        the vocabulary.
         """
         ids = self._checked_ids(ids)
         return self._backend.decode(ids, skip_special_tokens=skip_special)
 
     def tokens(self, ids: TokenIds) -> list[str]:
-        """One readable piece per id: " the", "<eos>", and "<E2>" for a single byte.
-
-        Raises as `decode`.
-        """
+        """One readable piece per id: " the", "<eos>", and "<E2>" for a single byte."""
         return [self._piece(id) for id in self._checked_ids(ids)]
 
     def save(self, path: str | Path) -> None:
@@ -140,11 +130,17 @@ class Tokenizer:
             return piece
         if any(character not in BYTE_OF for character in piece):
             return piece.replace("▁", " ")  # a vocabulary that is not byte-level
-        raw = bytes(BYTE_OF[character] for character in piece)
-        try:
-            return raw.decode("utf-8")
-        except UnicodeDecodeError:
-            return "".join(f"<{byte:02X}>" for byte in raw)
+        return from_bytes(piece)
+
+
+def from_bytes(piece: str) -> str:
+    """The text that a byte-level piece spells; half a character is "<E2>"."""
+    raw = bytes(BYTE_OF[character] for character in piece)
+    letters = raw.decode("utf-8", "surrogateescape")  # stray bytes from U+DC80 on
+    return "".join(
+        f"<{ord(one) & 0xFF:02X}>" if "\udc80" <= one <= "\udcff" else one
+        for one in letters
+    )
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
@@ -154,7 +150,6 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     The vocabulary holds the 4 special tokens, the 256 bytes and then merges, up to
     `vocab_size` entries (fewer when the texts have no pair left to merge). Any text
     round-trips exactly. The same texts give the same tokenizer.
-    Raises ValueError for no text, or a vocab_size below 260.
     """
     texts = checked_texts(texts)
     smallest = len(SPECIAL) + len(BYTES)
@@ -184,36 +179,27 @@ def train_words(texts: Iterable[str]) -> Tokenizer:
     return _trained(model, trainer, checked_texts(texts))
 
 
-def from_transformers(auto_tokenizer: Any) -> Tokenizer:
+def from_transformers(auto_tokenizer: Any, new_pad: bool = True) -> Tokenizer:
     """The same interface for a fast tokenizer of the `transformers` library.
 
     Ids stay as they are. A padding token that is missing, or that is also another
-    special token, is replaced by a new `<pad>` after the last entry. GPT's single
-    <|endoftext|> remains bos, eos and unk.
-    Raises ValueError for a tokenizer without eos_token.
+    special token, is replaced by a new `<pad>` after the last entry, or without
+    new_pad by unk. GPT's single <|endoftext|> remains bos, eos and unk.
     """
     end = auto_tokenizer.eos_token
     if end is None:
         raise ValueError("auto_tokenizer must have an end token, got eos_token=None")
-    backend = _copy(auto_tokenizer.backend_tokenizer)
+    backend = tokenizers.Tokenizer.from_str(auto_tokenizer.backend_tokenizer.to_str())
     special = {
         "bos": auto_tokenizer.bos_token or end,
         "eos": end,
         "unk": auto_tokenizer.unk_token or end,
     }
     pad = auto_tokenizer.pad_token
-    special["pad"] = "<pad>" if pad is None or pad in special.values() else pad
-    backend.add_special_tokens([special["pad"]])
-    return Tokenizer(backend, special)
-
-
-def from_backend(source: tokenizers.Tokenizer, special: Mapping[str, str]) -> Tokenizer:
-    """A copy of a tokenizer of the `tokenizers` library, with these special tokens."""
-    return Tokenizer(_copy(source), special)
-
-
-def _copy(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    return tokenizers.Tokenizer.from_str(backend.to_str())
+    if pad is None or pad in special.values():
+        pad = "<pad>" if new_pad else special["unk"]
+    backend.add_special_tokens([pad])
+    return Tokenizer(backend, special | {"pad": pad})
 
 
 def _trained(model: Any, trainer: Any, texts: list[str]) -> Tokenizer:

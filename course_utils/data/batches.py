@@ -9,9 +9,6 @@ instead yields every row exactly once, in the given order, as an evaluation need
 
 Each row is a sequence of token ids, an int64 tensor or array. `special` is a Tokenizer,
 or anything else with the ids that a function needs of pad_id, bos_id and eos_id.
-Each function raises TypeError for ids that are not integers and ValueError for no rows,
-an empty row, a negative id, an id that marks padding, a row longer than max_length, or
-fewer rows than a batch needs.
 """
 
 import math
@@ -25,13 +22,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.shapes import (
-    IGNORED,
-    check_index,
-    check_integer,
-    check_positive,
-    describe,
-)
+from course_utils.shapes import IGNORED, check_index, check_integer, describe
 
 # Rows are sorted by length within pools of this many batches, then cut into batches:
 # little padding, and each epoch still brings other rows together.
@@ -40,36 +31,29 @@ POOL_BATCHES = 50
 Row = Sequence[int] | Int64[Tensor, "_"] | Int64[np.ndarray, "_"]
 Rows = Sequence[Row]
 Ids = list[Int64[Tensor, "_"]]
-Language = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b t"]]
-Translation = tuple[Int64[Tensor, "b s"], Int64[Tensor, "b t"], Int64[Tensor, "b t"]]
-WordLabels = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b"], Int64[Tensor, "b"]]
-TextLabels = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b"]]
+Shifted = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b t"]]  # inputs, labels
 
 
 # --- batch objects -------------------------------------------------------------------
 
 
 class _Batches:
-    """One order for each epoch: `_deal` draws it, `_batch` makes a batch of it."""
+    """One order for each epoch: `_deal` draws it, `rows` makes a batch of a part."""
 
     steps_per_epoch: int
 
     def __init__(self, batch_size: int, seed: int):
-        check_positive(batch_size=batch_size)
-        check_integer(0, seed=seed)
-        self.batch_size = int(batch_size)
-        self.seed = int(seed)
-        self._drawn: tuple[int, Any] = (-1, None)  # an epoch and its order
+        check_integer(1, batch_size=batch_size)
+        self.batch_size = batch_size
+        self.seed = seed
+        self._drawn: tuple[int | None, Any] = (None, None)  # an epoch and its order
 
     def __call__(self, step: int) -> tuple[Tensor, ...]:
-        """The batch of this step (from 0). Raises unless step is an integer >= 0."""
-        check_integer(0, step=step)
-        epoch, place = divmod(int(step), self.steps_per_epoch)
-        drawn = self._drawn
-        if drawn[0] != epoch:
-            drawn = (epoch, self._deal(np.random.default_rng([self.seed, epoch])))
-            self._drawn = drawn
-        return self._batch(drawn[1][place])
+        """The batch of this step (from 0)."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        if self._drawn[0] != epoch:
+            self._drawn = epoch, self._deal(np.random.default_rng([self.seed, epoch]))
+        return self.rows(self._drawn[1][place])
 
 
 class PackedBatches(_Batches):
@@ -85,29 +69,35 @@ class PackedBatches(_Batches):
     def __init__(
         self, stream: Int64[Tensor, "n"], *, batch_size: int, length: int, seed: int = 0
     ):
-        """length: tokens per window. Raises ValueError for too short a stream."""
+        """length: tokens per window."""
         super().__init__(batch_size, seed)
-        check_positive(length=length)
-        needed = (self.batch_size + 1) * int(length)
+        check_integer(1, length=length)
+        needed = (batch_size + 1) * length
         if len(stream) < needed:
             raise ValueError(
                 f"rows must hold at least (batch_size + 1) * length = {needed} tokens, "
                 f"eos included, got {len(stream)}"
             )
         self.stream = stream
-        self.length = int(length)
+        self.length = length
         # One window fewer than fits, so that every offset has the same number.
-        self._count = len(stream) // self.length - 1
-        self.steps_per_epoch = self._count // self.batch_size
+        self._count = len(stream) // length - 1
+        self.steps_per_epoch = self._count // batch_size
 
-    def __iter__(self) -> Iterator[Language]:
+    def __iter__(self) -> Iterator[Shifted]:
         """Every token of every text once as a label; the last batches are smaller."""
         labels = len(self.stream) - 1
         starts = torch.arange(0, labels - self.length + 1, self.length)
         for some in starts.split(self.batch_size):
-            yield self._windows(some, self.length)
+            yield self.rows(some)
         if rest := labels % self.length:
-            yield self._windows(torch.tensor([labels - rest]), rest)
+            yield self.rows(torch.tensor([labels - rest]), rest)
+
+    def rows(self, starts: Int64[Tensor, "b"], length: int | None = None) -> Shifted:
+        """The windows that begin at these tokens of the stream."""
+        places = torch.arange((length or self.length) + 1)
+        tokens = self.stream[starts[:, None] + places]
+        return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
     def _deal(self, draw: np.random.Generator) -> Int64[Tensor, "steps b"]:
         """Where the windows of each batch of an epoch begin."""
@@ -115,13 +105,6 @@ class PackedBatches(_Batches):
         starts = draw.permutation(self._count) * self.length + offset
         count = self.steps_per_epoch * self.batch_size
         return torch.from_numpy(starts[:count]).view(-1, self.batch_size)
-
-    def _batch(self, starts: Int64[Tensor, "b"]) -> Language:
-        return self._windows(starts, self.length)
-
-    def _windows(self, starts: Int64[Tensor, "b"], length: int) -> Language:
-        tokens = self.stream[starts[:, None] + torch.arange(length + 1)]
-        return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
 
 class RowBatches(_Batches):
@@ -140,16 +123,13 @@ class RowBatches(_Batches):
         rows: Callable[[Sequence[int]], tuple[Tensor, ...]],
         seed: int = 0,
     ):
-        """lengths: of each row. rows: makes the batch of the rows with these indices.
-
-        Raises ValueError for a batch_size above the number of rows.
-        """
+        """lengths: of each row. rows: makes the batch of rows with these indices."""
         super().__init__(batch_size, seed)
         if batch_size > len(lengths):
             raise ValueError(
                 f"batch_size={batch_size} exceeds the number of rows, {len(lengths)}"
             )
-        self.steps_per_epoch = len(lengths) // self.batch_size
+        self.steps_per_epoch = len(lengths) // batch_size
         self.rows = rows
         self._lengths = np.asarray(lengths)
 
@@ -159,7 +139,7 @@ class RowBatches(_Batches):
         for start in indices[:: self.batch_size]:
             yield self.rows(indices[start : start + self.batch_size])
 
-    def _deal(self, draw: np.random.Generator) -> Int64[np.ndarray, "steps b"]:
+    def _deal(self, draw: np.random.Generator) -> list[list[int]]:
         """The row indices of each batch of an epoch, in the order of the steps."""
         count = self.steps_per_epoch * self.batch_size
         order = draw.permutation(len(self._lengths))[:count]
@@ -169,10 +149,7 @@ class RowBatches(_Batches):
             by_length = np.argsort(self._lengths[pool], kind="stable")
             order[start : start + size] = pool[by_length]
         batches = order.reshape(self.steps_per_epoch, self.batch_size)
-        return batches[draw.permutation(self.steps_per_epoch)]
-
-    def _batch(self, indices: Int64[np.ndarray, "b"]) -> tuple[Tensor, ...]:
-        return self.rows(indices.tolist())
+        return batches[draw.permutation(self.steps_per_epoch)].tolist()
 
 
 # --- batches for each kind of model --------------------------------------------------
@@ -185,7 +162,6 @@ def packed_batches(
 
     rows: the token ids of each text. length: tokens per window. special: with eos_id.
     See `PackedBatches` for the batches.
-    Raises ValueError where the rows are too short for a single batch.
     """
     _check_special(special, "eos_id")
     eos = torch.tensor([special.eos_id])
@@ -216,14 +192,13 @@ def padded_batches(
     max_length: the positions of the model; a row with its bos must fit, and no batch is
     rounded up beyond it.
     """
-    check_positive(multiple=multiple)
     _check_special(special, "pad_id", "bos_id", "eos_id")
     texts = [
         _ids(f"rows[{index}]", row, special, max_length, added=1)
         for index, row in enumerate(rows)
     ]
 
-    def batch(indices: Sequence[int]) -> Language:
+    def batch(indices: Sequence[int]) -> Shifted:
         some = [texts[index] for index in indices]
         longest = max(map(len, some)) + 1
         rounded = math.ceil(longest / multiple) * multiple
@@ -258,7 +233,7 @@ def pair_batches(
         sources.append(_ids(f"{name}[0]", source, special, max_length))
         targets.append(_ids(f"{name}[1]", target, special, max_length, added=1))
 
-    def batch(indices: Sequence[int]) -> Translation:
+    def batch(indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         source = _padded([sources[index] for index in indices], special.pad_id)
         target, labels = _shifted([targets[index] for index in indices], special)
         return source, target, labels
@@ -283,7 +258,6 @@ def labelled_batches(
     are padded with pad.
 
     special: with pad_id. max_length: the positions of the model; a row must fit.
-    Raises ValueError for rows of both kinds, or a position outside its text.
     """
     _check_special(special, "pad_id")
     if {len(row) for row in rows} not in ({2}, {3}):
@@ -298,10 +272,9 @@ def labelled_batches(
         check_integer(0, **{f"label {name}[{1 + len(position)}]": label})
     columns = torch.tensor([row[1:] for row in rows]).unbind(dim=1)
 
-    def batch(indices: Sequence[int]) -> WordLabels | TextLabels:
-        chosen = list(indices)
-        ids = _padded([texts[index] for index in chosen], special.pad_id)
-        return ids, *(column[chosen] for column in columns)
+    def batch(indices: Sequence[int]) -> tuple[Tensor, ...]:
+        ids = _padded([texts[index] for index in indices], special.pad_id)
+        return ids, *(column[list(indices)] for column in columns)
 
     lengths = [len(text) for text in texts]
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
@@ -314,7 +287,7 @@ def _padded(rows: Ids, filler: int, length: int = 0) -> Int64[Tensor, "b t"]:
     return F.pad(filled, (0, missing), value=filler)
 
 
-def _shifted(rows: Ids, special: Any, length: int = 0) -> Language:
+def _shifted(rows: Ids, special: Any, length: int = 0) -> Shifted:
     bos = torch.tensor([special.bos_id])
     eos = torch.tensor([special.eos_id])
     inputs = [torch.cat([bos, row]) for row in rows]
@@ -356,15 +329,11 @@ def _ids(
 
 def _check_special(special: Any, *names: str) -> None:
     """Raise for an id that is none, or that would be taken for padding."""
-    ids = {name: getattr(special, name) for name in names}
-    check_integer(0, **{f"special.{name}": id for name, id in ids.items()})
-    harms = {
-        "eos_id": "the model never learns to stop",
-        "bos_id": "the model does not see where a text begins",
-    }
-    for name, harm in harms.items():
-        if "pad_id" in ids and ids.get(name) == ids["pad_id"]:
+    for name in names:
+        id = getattr(special, name)
+        check_integer(0, **{f"special.{name}": id})
+        if name != "pad_id" and "pad_id" in names and id == special.pad_id:
             raise ValueError(
-                f"pad_id and {name} are both {ids[name]}: padding needs its own token, "
-                f"or {harm}"
+                f"pad_id and {name} are both {id}: padding needs its own token, or the "
+                "model never learns where a text begins or ends"
             )

@@ -5,9 +5,8 @@ names) if it has the fault. Knows nothing of how the model is built.
 
 A check that could not have found its fault raises ValueError instead of returning
 False: a wrong shape, one row where two are needed, outputs that differ when nothing was
-changed. Outputs count as changed when they differ by more than `tolerance` times the
-largest of them (times 1 if that is smaller); by default that is the rounding of the
-outputs' type, 1e-5 at least.
+changed. Outputs count as changed when they differ by more than the rounding of their
+type, 1e-5 at least, times the largest of them (times 1 if that is smaller).
 """
 
 import math
@@ -35,47 +34,42 @@ def _other_ids(ids: Tensor, vocab_size: int, keep: Tensor) -> Tensor:
     return torch.where(keep, ids, 1 + (ids - 1 + shift) % (vocab_size - 1))
 
 
-def _moves(before: Tensor, after: Tensor, tolerance: float | None = None) -> bool:
+def _moves(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> bool:
     """Do they differ by more than rounding? What turned into NaN has changed."""
-    if tolerance is None:
-        tolerance = max(1e-5, 4 * torch.finfo(before.dtype).eps)
+    tolerance = max(tolerance, 4 * torch.finfo(before.dtype).eps)
     scale = max(1.0, before.abs().max().item())
     return not bool((before - after).abs().max() <= tolerance * scale)
 
 
-def _answer(name: str, outputs: Logits, *inputs: Tensor) -> Tensor:
+def _answer(outputs: Logits, *inputs: Tensor) -> Tensor:
     """What `outputs` returns, one floating-point vector per entry of the last input."""
     answer = outputs(*inputs)
     leading = tuple(inputs[-1].shape)
     if tuple(answer.shape[:-1]) != leading or answer.shape[-1] == 0:
         expected = ", ".join(map(str, leading))
         raise ValueError(
-            f"{name} must return shape ({expected}, width), got {tuple(answer.shape)}"
+            f"the model must return shape ({expected}, width), got "
+            f"{tuple(answer.shape)}"
         )
     return answer
 
 
-def _steady(name: str, outputs: Logits, *inputs: Tensor) -> Tensor:
+def _steady(outputs: Logits, *inputs: Tensor) -> Tensor:
     """The answer, after a second call gave the same."""
-    answer = _answer(name, outputs, *inputs)
-    _check_steady(name, answer, _answer(name, outputs, *inputs))
+    answer = _answer(outputs, *inputs)
+    _check_steady(answer, outputs(*inputs))
     return answer
 
 
-def _check_steady(name: str, first: Tensor, second: Tensor) -> None:
+def _check_steady(first: Tensor, second: Tensor) -> None:
     """Raise ValueError unless two answers to equal inputs are finite and equal."""
     if not first.isfinite().all():
-        raise ValueError(f"{name} must return finite numbers, got NaN or infinity")
+        raise ValueError("the model must return finite numbers, got NaN or infinity")
     if _moves(first, second):
         raise ValueError(
-            f"{name} returns other numbers for equal inputs: call model.eval() first, "
-            "or look for what is drawn at random"
+            "the model returns other numbers for equal inputs: call model.eval() "
+            "first, or look for what is drawn at random"
         )
-
-
-def _check_two_positions(ids: Tensor) -> None:
-    if ids.shape[1] < 2:
-        raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
 
 
 # --- inputs and outputs --------------------------------------------------------------
@@ -87,40 +81,29 @@ def changes_when_repeated(outputs: Callable[..., Tensor], *inputs: Tensor) -> bo
 
     Dropout that does not listen to `model.eval()` is the usual reason.
     """
-    first, second = outputs(*inputs), outputs(*inputs)
-    return _moves(first, second)
+    return _moves(outputs(*inputs), outputs(*inputs))
 
 
 @torch.no_grad()
-def leaks_future(
-    logits: Logits,
-    ids: Int64[Tensor, "b t"],
-    vocab_size: int,
-    tolerance: float | None = None,
-) -> bool:
+def leaks_future(logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int) -> bool:
     """Does a logit change when only *later* tokens change? A decoder's must not.
 
     logits: ids "b t" -> "b t v". Every cut between two positions is tried.
     """
     check_ids(ids, vocab_size)
-    _check_two_positions(ids)
-    before = _steady("logits", logits, ids)
+    if ids.shape[1] < 2:
+        raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
+    before = _steady(logits, ids)
     positions = torch.arange(ids.shape[1], device=ids.device)
     for cut in range(1, ids.shape[1]):
         changed = _other_ids(ids, vocab_size, (positions < cut).expand_as(ids))
-        after = _answer("logits", logits, changed)
-        if _moves(before[:, :cut], after[:, :cut], tolerance):
+        if _moves(before[:, :cut], _answer(logits, changed)[:, :cut]):
             return True
     return False
 
 
 @torch.no_grad()
-def sees_padding(
-    outputs: Logits,
-    ids: Int64[Tensor, "b t"],
-    pad_id: int,
-    tolerance: float | None = None,
-) -> bool:
+def sees_padding(outputs: Logits, ids: Int64[Tensor, "b t"], pad_id: int) -> bool:
     """Does an output at a real token change when three paddings are appended?
 
     outputs: ids "b t" -> "b t m"; the ids hold no pad_id yet.
@@ -128,9 +111,8 @@ def sees_padding(
     if (ids == pad_id).any():
         raise ValueError(f"ids must not hold pad_id={pad_id} yet: it is appended here")
     padded = torch.cat([ids, torch.full_like(ids[:, :1], pad_id).expand(-1, 3)], dim=1)
-    before = _steady("outputs", outputs, ids)
-    after = _answer("outputs", outputs, padded)
-    return _moves(before, after[:, : ids.shape[1]], tolerance)
+    before = _steady(outputs, ids)
+    return _moves(before, _answer(outputs, padded)[:, : ids.shape[1]])
 
 
 @torch.no_grad()
@@ -139,7 +121,6 @@ def ignores_source(
     source: Int64[Tensor, "b s"],
     target: Int64[Tensor, "b t"],
     vocab_size: int,
-    tolerance: float | None = None,
 ) -> bool:
     """Do the logits stay the same whatever the source says? A translator's must not.
 
@@ -148,8 +129,8 @@ def ignores_source(
     check_ids(source, vocab_size, "source")
     keep = torch.zeros_like(source, dtype=torch.bool)
     other = _other_ids(source, vocab_size, keep)
-    before = _steady("logits", logits, source, target)
-    return not _moves(before, _answer("logits", logits, other, target), tolerance)
+    before = _steady(logits, source, target)
+    return not _moves(before, _answer(logits, other, target))
 
 
 @torch.no_grad()
@@ -164,8 +145,8 @@ def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
         raise ValueError(
             "ids must read differently with the tokens before the last reversed"
         )
-    before = _steady("outputs", outputs, ids)
-    return not _moves(before[:, -1], _answer("outputs", outputs, other)[:, -1])
+    before = _steady(outputs, ids)
+    return not _moves(before[:, -1], _answer(outputs, other)[:, -1])
 
 
 @torch.no_grad()
@@ -179,7 +160,7 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
             f"rows must be at least two different ones, got shape {tuple(rows.shape)}"
         )
     together = outputs(rows)
-    _check_steady("outputs", together, outputs(rows))
+    _check_steady(together, outputs(rows))
     return _moves(together, torch.cat([outputs(row) for row in rows.split(1)]))
 
 
@@ -194,7 +175,7 @@ def collapses(states: Logits, ids: Int64[Tensor, "b t"]) -> bool:
             "ids must hold two different tokens in each row, or their "
             "vectors may well be equal"
         )
-    vectors = _answer("states", states, ids)
+    vectors = _answer(states, ids)
     if not vectors.isfinite().all() or not vectors.any(dim=-1).all():
         raise ValueError(
             "states must return finite vectors with a direction, got NaN, "
@@ -210,8 +191,7 @@ def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
 
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
     """
-    _check_two_positions(ids)
-    expected = _steady("model", model, ids)
+    expected = _steady(model, ids)
     half = ids.shape[1] // 2
     cache = model.new_cache()
     parts = [ids[:, :half], *ids[:, half:].split(1, dim=1)]
@@ -232,7 +212,7 @@ def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
             "build must make a new model at each call, it returned one twice"
         )
     expected = one.eval()(ids)
-    _check_steady("a model that build makes", expected, one(ids))
+    _check_steady(expected, one(ids))
     if not _moves(expected, other.eval()(ids)):
         raise ValueError("build must draw new weights at each call, two models agree")
     other.load_state_dict(one.state_dict())
@@ -242,17 +222,15 @@ def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
 # --- scores, losses, labels ----------------------------------------------------------
 
 
-def misscaled(scores: OfTwo, device: torch.device | str | None = None) -> bool:
+def misscaled(scores: OfTwo) -> bool:
     """Is the standard deviation of the scores far from 1 when that of its inputs is 1?
 
     scores: (queries, keys), both "b h t d" -> "b h q k", tried with 4 heads of width
-    32 on `device`. Source: Vaswani et al. 2017, section 3.2.1.
+    32. Source: Vaswani et al. 2017, section 3.2.1.
     """
     draw = torch.Generator().manual_seed(0)
     queries, keys = torch.randn(2, 2, 4, 24, 32, generator=draw, device="cpu")
-    target = torch.get_default_device() if device is None else device
-    deviation = scores(queries.to(target), keys.to(target)).std().item()
-    return not 0.8 < deviation < 1.25
+    return not 0.8 < scores(queries, keys).std().item() < 1.25
 
 
 def misjudges(

@@ -9,6 +9,8 @@ by side, to its output projection. There they are found, under the same name:
 `<layer>.attend`. (In BERT the layer is the module that computes, `attention.self`.)
 """
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from einops import rearrange
@@ -68,6 +70,14 @@ def find_all_heads(model: nn.Module) -> dict[str, Heads]:
             continue
         all_heads[name] = Heads(projection, num_heads, head_dim)
     return all_heads
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the most similar ones."""
+    names = [one for one in known if one]
+    same_end = [one for one in names if one.endswith(f".{name.rpartition('.')[2]}")]
+    similar = difflib.get_close_matches(name, same_end or names, n=2, cutoff=0)
+    return f"did you mean {' or '.join(map(repr, similar))}?"
 
 
 def _find_projection(modules: dict[str, nn.Module], name: str) -> nn.Module | None:

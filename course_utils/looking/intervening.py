@@ -7,7 +7,6 @@ Three of them have names in the field, and stand here: zero ablation, mean ablat
 activation patching.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -15,8 +14,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from course_utils.looking.heads import find_all_heads
-from course_utils.shapes import check_integer, check_tensor, describe
+from course_utils.looking.heads import did_you_mean, find_all_heads
+from course_utils.shapes import check_same, describe
 
 Change = Callable[[Tensor], Tensor]
 Indices = int | Iterable[int] | None
@@ -46,10 +45,6 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
     Of nested changes to one module, the inner one acts first. Afterwards the model is
     as before, even after an error; a cache that was filled meanwhile keeps what was
     changed.
-
-    Raises TypeError or ValueError for a change that returns something else than it
-    should, or a module that returns no tensor; KeyError for a name that is not in the
-    model, at once, or of a module that never ran, at the end of the block.
     """
     modules = dict(model.named_modules())
     ran = set()
@@ -91,14 +86,10 @@ def _checked(name: str, change: Change, ran: set[str]) -> Change:
         changed = change(value.clone())
         if not isinstance(changed, Tensor):
             raise TypeError(f"{what} must return a tensor, got {describe(changed)}")
-        expected, actual = (
-            f"{tuple(one.shape)}, {one.dtype}, on {one.device}"
-            for one in (value, changed)
+        given, returned = (
+            (tuple(one.shape), one.dtype, one.device) for one in (value, changed)
         )
-        if actual != expected:
-            raise ValueError(
-                f"{what} must return what it is given, {expected}; got {actual}"
-            )
+        check_same(f"{what}: what it is given and returns", given, returned)
         return changed
 
     return act
@@ -115,12 +106,8 @@ def _attach(model: nn.Module, modules: dict[str, nn.Module], name: str, act: Cha
     layer, _, point = name.rpartition(".")
     layers = find_all_heads(model)
     if point != "attend" or layer not in layers:
-        names = [one for one in modules if one]
-        names += [f"{one}.attend" for one in layers]
-        same_end = [one for one in names if one.endswith(f".{point}")]
-        similar = difflib.get_close_matches(name, same_end or names, n=2, cutoff=0)
-        advice = " or ".join(repr(one) for one in similar)
-        raise KeyError(f"no module {name!r} in the model; did you mean {advice}?")
+        known = [*modules, *(f"{one}.attend" for one in layers)]
+        raise KeyError(f"no module {name!r} in the model; {did_you_mean(name, known)}")
     heads = layers[layer]
 
     def before(module, given):
@@ -146,8 +133,7 @@ def zero_ablation(*, heads: Indices = None, positions: Indices = None) -> Change
     `<layer>.attend` has: "b h q d". positions: one or several of those that the model
     is given in one call, -1 the last; of the second axis from the right.
 
-    Source: Michel et al. 2019. The change raises ValueError for a value without such an
-    axis, or an index outside it.
+    Source: Michel et al. 2019.
     """
     return _replacement(0.0, heads, positions)
 
@@ -167,12 +153,12 @@ def mean_ablation(
 
     Source: Wang et al. 2023, who take one mean per position.
     """
-    batch, length = recorded.shape[0], recorded.shape[-2]
+    places = recorded.shape[0], recorded.shape[-2]
     if real is None:
-        real = torch.ones(batch, length, dtype=torch.bool, device=recorded.device)
-    check_tensor("real", real, batch=batch, position=length)
+        real = torch.ones(places, dtype=torch.bool, device=recorded.device)
+    check_same("real and recorded: batch and length", tuple(real.shape), places)
     between = [1] * (recorded.ndim - 3)
-    counted = real.view(batch, *between, length, 1)
+    counted = real.view(places[0], *between, places[1], 1)
     total = torch.where(counted, recorded, 0).sum(dim=(0, -2), keepdim=True)
     return _replacement(total / real.sum(), heads, positions)
 
@@ -185,8 +171,7 @@ def activation_patch(
     recorded: of the shape of the value, or of one text for the whole batch. heads,
     positions: what is replaced, as in `zero_ablation`.
 
-    Source: Vig et al. 2020; Meng et al. 2022, section 2.1. The change raises ValueError
-    as in `zero_ablation`, and for a value that `recorded` does not fit.
+    Source: Vig et al. 2020; Meng et al. 2022, section 2.1.
     """
     replace = _replacement(recorded, heads, positions)
 
@@ -204,10 +189,6 @@ def activation_patch(
 
 def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Change:
     """A change to `new`, in these heads at these positions; None: in all of them."""
-    heads, positions = (
-        list(given) if isinstance(given, Iterable) else given
-        for given in (heads, positions)
-    )
 
     def change(value: Tensor) -> Tensor:
         replaced = torch.ones_like(value, dtype=torch.bool)
@@ -217,30 +198,20 @@ def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Cha
                     "heads need a value (batch, heads, query, width), such as that of "
                     f"'<layer>.attend', got shape {tuple(value.shape)}"
                 )
-            these = _marked("heads", heads, 0, value.shape[1], value.device)
-            replaced = replaced & these[:, None, None]
+            replaced &= _marked(heads, value.shape[1], value)[:, None, None]
         if positions is not None:
             if value.ndim < 3:
                 raise ValueError(
                     "positions need a value (batch, ..., position, width), such as "
                     f"that of a block, got shape {tuple(value.shape)}"
                 )
-            length = value.shape[-2]
-            these = _marked("positions", positions, -length, length, value.device)
-            replaced = replaced & these[:, None]
+            replaced &= _marked(positions, value.shape[-2], value)[:, None]
         return torch.where(replaced, new, value)
 
     return change
 
 
-def _marked(
-    name: str, indices: int | list[int], least: int, size: int, device: torch.device
-) -> Bool[Tensor, "n"]:
-    indices = indices if isinstance(indices, list) else [indices]
-    for index in indices:
-        check_integer(least, **{name: index})
-        if index >= size:
-            raise ValueError(f"{name} must be in [{least}, {size}), got {index}")
-    marked = torch.zeros(size, dtype=torch.bool, device=device)
-    marked[indices] = True
+def _marked(indices: int | Iterable[int], size: int, value: Tensor) -> Tensor:
+    marked = torch.zeros(size, dtype=torch.bool, device=value.device)
+    marked[indices if isinstance(indices, int) else list(indices)] = True
     return marked

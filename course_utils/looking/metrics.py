@@ -13,7 +13,7 @@ from numbers import Integral
 from jaxtyping import Float
 from torch import Tensor
 
-from course_utils.shapes import check_positive, check_same, check_type, describe
+from course_utils.shapes import check_integer, check_same, describe
 
 Links = AbstractSet[tuple[int, int]]
 
@@ -23,10 +23,8 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
 
     nats_per_token: the mean loss over `num_tokens` labels (end tokens included).
     num_bytes: length of the same text in UTF-8, `len(text.encode())`.
-    Raises ValueError for a loss that is not a finite number >= 0, counts below 1, or
-    more than two tokens a byte: then the two are exchanged.
     """
-    check_positive(num_tokens=num_tokens, num_bytes=num_bytes)
+    check_integer(1, num_tokens=num_tokens, num_bytes=num_bytes)
     if num_tokens > 2 * num_bytes:
         raise ValueError(
             f"num_tokens={num_tokens} must be the smaller of the two, but "
@@ -47,8 +45,6 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> floa
     (Post 2018): with its own tokenization, and case sensitive.
 
     references[i] are the accepted translations of hypotheses[i], one or more.
-    Raises TypeError for a string or nothing in place of a list of strings, ValueError
-    for lists of different length.
     """
     import sacrebleu
 
@@ -61,10 +57,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> floa
 def exact_match(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> float:
-    """Fraction of hypotheses, 0 to 1, that equal one of their references exactly.
-
-    Raises as `bleu`.
-    """
+    """Fraction of hypotheses, 0 to 1, that equal one of their references exactly."""
     _check_sentences(hypotheses, references)
     pairs = zip(hypotheses, references, strict=True)
     return sum(one in accepted for one, accepted in pairs) / len(hypotheses)
@@ -81,7 +74,6 @@ def _check_sentences(
                 f"{name} must be a list of strings, one or more, got "
                 f"{describe(sentences)}"
             )
-        check_type(str, **{f"{name}[{i}]": one for i, one in enumerate(sentences)})
     check_same("lengths of hypotheses and references", len(hypotheses), len(references))
 
 
@@ -91,18 +83,15 @@ def _check_sentences(
 def alignment_error_rate(
     predicted: Sequence[Links],
     sure: Sequence[Links],
-    possible: Sequence[Links] | None = None,
+    possible: Sequence[Links],
 ) -> float:
     """1 - (|A & S| + |A & P|) / (|A| + |S|) over all sentences, 0 is perfect
     (Och and Ney 2003, section 3.2).
 
     Each argument holds one set of links per sentence; a link is a pair of positions,
     in the same order everywhere. `possible` (P) contains the sure links (S) and
-    those that may also be right; without it P = S.
-    Raises TypeError for links that are not pairs of integers, ValueError for different
-    numbers of sentences or a sure link that is not possible.
+    those that may also be right.
     """
-    possible = sure if possible is None else possible
     for links in chain(predicted, sure, possible):
         for link in links:  # positions in tensors would never be equal
             if not all(isinstance(position, Integral) for position in link):

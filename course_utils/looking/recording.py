@@ -3,12 +3,11 @@
 Knows modules and their names. Knows nothing of what they compute.
 """
 
-import difflib
 from contextlib import ExitStack
 
 from torch import Tensor, nn
 
-from course_utils.looking.heads import Heads, find_all_heads
+from course_utils.looking.heads import Heads, did_you_mean, find_all_heads
 
 
 class Named(dict):
@@ -18,8 +17,7 @@ class Named(dict):
         """Raises KeyError with similar names; without one if nothing was recorded."""
         advice = "nothing was recorded: run the model inside the `with` block"
         if self:
-            similar = difflib.get_close_matches(str(name), self, n=2, cutoff=0)
-            advice = f"did you mean {' or '.join(repr(one) for one in similar)}?"
+            advice = did_you_mean(name, self)
         raise KeyError(f"no module {name!r} ran while recording; {advice}")
 
 

@@ -9,10 +9,8 @@ from typing import Any
 import tokenizers
 
 from course_utils.shapes import check_type, describe
-from course_utils.tokenizer import BYTE_OF
+from course_utils.tokenizer import BYTE_OF, from_bytes
 
-_CONTROLS = {chr(code) for code in (*range(32), *range(127, 160))} - {"\t", "\n"}
-_SPACE = "Ġ"  # how such a vocabulary spells a space
 _WORD_START = "▁"  # how SentencePiece spells a space
 
 
@@ -24,8 +22,6 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
     "Ġthe" and "▁the" become " the", the pieces of a byte-level vocabulary are decoded,
     a byte that is only a part of a character becomes "<E2>", and WordPiece's "##ing"
     stays. `name` is used in messages.
-
-    Raises TypeError for a string, ids or a dict, ValueError for several texts.
     """
     if hasattr(tokens, "encodings"):
         count = len(tokens.encodings or [])  # None from a tokenizer that is not fast
@@ -52,53 +48,27 @@ def _readable(pieces: list[str], special: list[int]) -> list[str]:
     ordinary = [
         piece for piece, added in zip(pieces, special, strict=True) if not added
     ]
-    if any(piece.startswith(_WORD_START) for piece in ordinary):
-        spelled = _from_words
-    elif _is_byte_level(ordinary):
-        spelled = _from_bytes
-    else:
+    words = any(piece.startswith(_WORD_START) for piece in ordinary)
+    if not words and not _is_byte_level("".join(ordinary)):
         return pieces
-    return [
-        piece if added else spelled(piece)
-        for piece, added in zip(pieces, special, strict=True)
-    ]
+    texts = []
+    for piece, added in zip(pieces, special, strict=True):
+        if words and not added:
+            piece = piece.replace(_WORD_START, " ")
+        elif not added and all(letter in BYTE_OF for letter in piece):
+            piece = from_bytes(piece)
+        texts.append(piece)
+    return texts
 
 
-def _is_byte_level(pieces: list[str]) -> bool:
-    """Whether the pieces spell bytes: a space does, or the bytes of all are a text.
+def _is_byte_level(letters: str) -> bool:
+    """Whether letters spell bytes: a space does, or together they are another text.
 
-    A letter such as the "é" of a WordPiece vocabulary spells a byte too, but by itself
-    it is no text; the letters from 256 on, such as "č", would spell control characters.
+    The "é" of a WordPiece vocabulary spells a byte too, but by itself it is no text.
     """
-    if any(_SPACE in piece for piece in pieces):
+    if "Ġ" in letters:
         return True
-    letters = "".join(pieces)
-    if not all(letter in BYTE_OF for letter in letters):
-        return False
     try:
-        text = bytes(BYTE_OF[letter] for letter in letters).decode()
-    except UnicodeDecodeError:
+        return not bytes(BYTE_OF[letter] for letter in letters).decode().isascii()
+    except (KeyError, UnicodeDecodeError):
         return False
-    return _CONTROLS.isdisjoint(text.replace("\r\n", "\n"))
-
-
-def _from_words(piece: str) -> str:
-    return piece.replace(_WORD_START, " ")
-
-
-def _from_bytes(piece: str) -> str:
-    if not all(letter in BYTE_OF for letter in piece):
-        return piece  # a token that was added to the vocabulary as it is
-    return _decoded(bytes(BYTE_OF[letter] for letter in piece))
-
-
-def _decoded(raw: bytes) -> str:
-    """The text of bytes, with those that are no text in angle brackets: "<E2>"."""
-    text = ""
-    while raw:
-        try:
-            return text + raw.decode()
-        except UnicodeDecodeError as error:
-            text += f"{raw[: error.start].decode()}<{raw[error.start]:02X}>"
-            raw = raw[error.start + 1 :]
-    return text

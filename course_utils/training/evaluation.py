@@ -27,8 +27,7 @@ def mean_loss(
     """Mean loss per counted label over the first `count` batches, without smoothing.
 
     Works where the model is, in eval mode and without gradients; afterwards every
-    module is in the mode it was in. Raises TypeError or ValueError for an unusable
-    batch.
+    module is in the mode it was in.
     """
     device, dtype = device_and_dtype(model)
     total = 0.0

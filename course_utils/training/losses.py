@@ -11,13 +11,7 @@ from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from course_utils.shapes import (
-    IGNORED,
-    check_bounds,
-    check_same,
-    describe,
-    values_are_at_hand,
-)
+from course_utils.shapes import IGNORED, check_same, describe, values_are_at_hand
 
 Batch = Sequence[Tensor]
 Batches = Callable[[int], Batch]
@@ -29,46 +23,29 @@ def label_loss(
 ) -> Float[Tensor, ""]:
     """Mean cross-entropy in nats over the labels that are not IGNORED (-100).
 
-    Raises TypeError or ValueError for logits and labels that do not fit together and,
-    where reading labels costs nothing (on the CPU), for labels outside the vocabulary
-    or all of them IGNORED.
+    Computed in float32 at least.
     """
-    if labels.dtype != torch.int64:
-        raise TypeError(f"labels must be int64, got {labels.dtype}")
     both = tuple(logits.shape[:2]), tuple(labels.shape)
     check_same("logits and labels: batch and length", *both)
-    if values_are_at_hand(labels):
-        _check_labels(labels, logits.shape[2])
-    logits = rearrange(logits, "b t v -> (b t) v")
-    labels = rearrange(labels, "b t -> (b t)")
-    return cross_entropy(logits, labels, label_smoothing)
-
-
-def cross_entropy(
-    logits: Float[Tensor, "n v"], labels: Int64[Tensor, "n"], label_smoothing: float
-) -> Float[Tensor, ""]:
-    """PyTorch's, computed in float32 at least."""
+    if values_are_at_hand(labels) and (labels == IGNORED).all():
+        raise ValueError(f"labels must hold one to count, all are {IGNORED} (ignored)")
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(
-        logits, labels, ignore_index=IGNORED, label_smoothing=label_smoothing
+        rearrange(logits, "b t v -> (b t) v"),
+        rearrange(labels, "b t -> (b t)"),
+        ignore_index=IGNORED,
+        label_smoothing=label_smoothing,
     )
-
-
-def _check_labels(labels: Tensor, vocab_size: int) -> None:
-    counted = labels[labels != IGNORED]
-    if not len(counted):
-        raise ValueError(f"labels must hold one to count, all are {IGNORED} (ignored)")
-    check_bounds(counted, 0, vocab_size, "labels", "vocab_size")
 
 
 def next_token_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:
-    """Loss of a decoder-only model on (inputs "b t", labels "b t"), in nats per label.
+    """Loss of a decoder-only model on (inputs "b t", labels "b t").
 
-    Raises TypeError or ValueError for another batch, and as `label_loss`.
+    In nats per label.
     """
-    inputs, labels = _unpacked(batch, "(inputs, labels)")
+    inputs, labels = batch
     return label_loss(model(inputs), labels, label_smoothing)
 
 
@@ -77,10 +54,9 @@ def translation_loss(
 ) -> Tensor:
     """Loss of an encoder-decoder on (source "b s", target_in "b t", labels "b t").
 
-    In nats per label. Raises TypeError or ValueError for another batch, and as
-    `label_loss`.
+    In nats per label.
     """
-    source, target_in, labels = _unpacked(batch, "(source, target_in, labels)")
+    source, target_in, labels = batch
     return label_loss(model(source, target_in), labels, label_smoothing)
 
 
@@ -89,19 +65,8 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
 
     Mean cross-entropy in nats per row.
     """
-    of_texts = isinstance(batch, tuple | list) and len(batch) == 2
-    names = "(ids, labels)" if of_texts else "(ids, positions, labels)"
-    *inputs, labels = _unpacked(batch, names)
+    *inputs, labels = batch
     return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)
-
-
-def _unpacked(batch: object, names: str) -> Batch:
-    count = names.count(",") + 1
-    if not isinstance(batch, tuple | list):
-        raise TypeError(f"batch must be a tuple {names}, got {describe(batch)}")
-    if len(batch) != count:
-        raise ValueError(f"batch must be {names}, got {len(batch)} tensors")
-    return batch
 
 
 def check_batch(batch: object, step: int) -> int:

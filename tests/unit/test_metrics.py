@@ -65,9 +65,9 @@ def test_alignment_error_rate_follows_och_and_ney():
 
 def test_alignment_error_rate_of_the_truth_and_of_its_opposite():
     sure = [{(0, 1), (1, 0)}]
-    assert alignment_error_rate(sure, sure) == 0
-    assert alignment_error_rate([{(0, 0), (1, 1)}], sure) == 1
-    assert alignment_error_rate([set()], sure) == 1
+    assert alignment_error_rate(sure, sure, sure) == 0
+    assert alignment_error_rate([{(0, 0), (1, 1)}], sure, sure) == 1
+    assert alignment_error_rate([set()], sure, sure) == 1
 
 
 def test_strongest_links_are_source_then_target():

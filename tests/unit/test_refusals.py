@@ -58,7 +58,7 @@ llama = LlamaLM(LlamaConfig(vocab_size=9, **size, num_kv_heads=1)).eval()
 both = EncoderDecoder(EncoderDecoderConfig(**pair, encoder=stack, decoder=stack)).eval()
 clf = Classifier(ClassifierConfig(vocab_size=9, num_classes=3, stack=stack)).eval()
 chain, layer = RecurrentSeq2Seq(9, 7, 8), MultiHeadAttention(8, 2)
-full, memory, read = llama.new_cache(), both.encode(ids), both.new_cache()
+full, memory = llama.new_cache(), both.encode(ids)
 
 rows = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]
 sp = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)

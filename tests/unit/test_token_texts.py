@@ -102,7 +102,7 @@ def test_half_a_letter_is_marked_and_the_whole_one_beside_it_stays():
 
 def test_they_read_as_our_own_tokenizer_writes_them():
     tokenizer = train_bpe(TEXTS[:2], 300)
-    for text in [*TEXTS, "a  b\n\tc", "a\tb\r\nc\nd", "🎉"]:
+    for text in [*TEXTS, "a  b\n\tc", "🎉"]:
         encoding = tokenizer._backend.encode(text)
         assert token_texts(encoding) == tokenizer.tokens(encoding.ids)
 
