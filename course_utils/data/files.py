@@ -1,13 +1,15 @@
 """Rows of a file on this machine, and the text, pair or label in a row.
 
-Knows the names of columns. `datasets` knows the formats. Files are never changed.
+Knows the names of columns. Files are never changed.
 """
 
+import csv
 import glob
 import os
 import re
 import tempfile
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +47,6 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
     lines separate them. .tsv: the first line holds the names of the columns if two of
     them are known (HEADER_NAMES), or if `columns` is a single one; else the first two
     get the names `columns`. Quotes have no meaning in it.
-
-    Raises FileNotFoundError for a missing file, ValueError for another type of file or
-    one that cannot be read.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -61,9 +60,16 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
     try:
         if suffix == ".txt":
             yield from ({"text": text} for text in _texts(path))
+        elif suffix == ".tsv":
+            yield from _table(path, columns)
         elif path.stat().st_size:
+            import datasets
+
+            kind = {".jsonl": "json", ".parquet": "parquet"}[suffix]
             with tempfile.TemporaryDirectory() as cache:
-                yield from _dataset(path, suffix, columns, cache)
+                options = {"cache_dir": cache, "split": "train", "streaming": True}
+                options["data_files"] = glob.escape(str(path))
+                yield from datasets.load_dataset(kind, **options)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error.reason}): save it so") from None
     except Exception as error:  # the libraries raise errors of many types
@@ -81,60 +87,40 @@ def _texts(path: Path) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _dataset(path: Path, suffix: str, columns: tuple[str, ...], cache: str) -> Any:
-    import datasets
-
-    options = {"data_files": glob.escape(str(path)), "cache_dir": cache}
-    options |= {"split": "train", "streaming": True}
-    if suffix != ".tsv":
-        kind = suffix.removeprefix(".").replace("jsonl", "json")
-        return datasets.load_dataset(kind, **options)
-    with path.open(encoding="utf-8-sig") as file:
-        cells = [cell.strip() for cell in file.readline().split("\t")]
-        length = file.readline().count("\t") + 1
-    one = len(columns) == 1
-    names = cells if one else [cell.casefold() for cell in cells]
-    header = one or sum(name in HEADER_NAMES for name in names) >= 2
-    if header and length > len(cells):
-        raise ValueError(f"row 1 has {length} cells, the header {len(cells)}")
-    if not header:
-        more = [f"column {place}" for place in range(3, len(cells) + 1)]
-        names = [*columns, *more][: max(2, len(cells))]
-    return datasets.load_dataset(
-        "csv",
-        sep="\t",
-        encoding="utf-8-sig",
-        names=names,
-        header=None,
-        skiprows=int(header),
-        quoting=3,  # quotes are text
-        keep_default_na=False,  # "null" and "NA" are words
-        features=datasets.Features({name: datasets.Value("string") for name in names}),
-        **options,
-    )
+def _table(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    names = None
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for cells in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            if not cells:
+                continue
+            if names is None:
+                names = [cell.strip().casefold() for cell in cells]
+                known = sum(name in HEADER_NAMES for name in names)
+                if known >= 2 or len(columns) == 1:
+                    continue
+                names = [*columns, *(f"column {n}" for n in range(len(cells)))]
+            elif len(cells) > len(names):
+                raise ValueError(
+                    f"a row has {len(cells)} cells, the first {len(names)}"
+                )
+            yield dict(zip_longest(names, cells))
 
 
 # --- one row -------------------------------------------------------------------------
 
 
-def text_of(row: dict[str, Any], where: str, column: str) -> str:
-    """The text in one column of a row; `where` is the place that a message names.
-
-    Raises ValueError for a missing column or a value that is not text, `EmptyText` for
-    none or white space only.
-    """
-    if column not in row:
-        raise ValueError(f"{where} has no column {column!r}, only {_names(row)}")
-    return _text(row[column], where, column)
+def text_of(row: dict[str, Any], where: str) -> str:
+    """The text of a row; `where` is the place that a message names."""
+    if "text" not in row:
+        raise ValueError(f"{where} has no column 'text', only {_names(row)}")
+    return _text(row["text"], where, "text")
 
 
 def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     """The two sentences of one row, in columns named as in PAIR_COLUMNS.
 
-    Or in those of two languages, the first of which is the source, or in one column
-    `translation` that holds a pair. Errors as in `text_of`.
+    Or in those of two languages, the first of which is the source.
     """
-    row = row.get("translation") or row
     languages = tuple(name for name in row if name in LANGUAGES)
     known = [*PAIR_COLUMNS, languages] if len(languages) == 2 else PAIR_COLUMNS
     for source, target in known:
@@ -148,8 +134,7 @@ def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
 def labelled_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     """The text (column text or sentence) and label of one row; an integer as digits.
 
-    Raises ValueError for missing columns, an empty label, or a negative one (data sets
-    mark a missing label by -1); `EmptyText` for no text.
+    Data sets mark a missing label by -1.
     """
     column = "text" if "text" in row else "sentence"
     if column not in row or "label" not in row:
@@ -160,7 +145,7 @@ def labelled_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     text, label = _text(row[column], where, column), row["label"]
     if not isinstance(label, str | int) or isinstance(label, bool):
         raise ValueError(f"{where}: label must be text or an integer, got {label!r}")
-    if not str(label).strip() or (isinstance(label, int) and label < 0):
+    if not str(label).strip() or label == -1:
         raise ValueError(f"{where} has no label, got {label!r}")
     return text.strip(), str(label)
 

@@ -30,10 +30,7 @@ WORLDS = {
     "labelled texts": {"senses": "known_worlds.senses:labelled"},
 }
 # The configuration of data sets on the hub that hold pairs in several languages.
-PAIR_CONFIGS = {
-    "sentence-transformers/parallel-sentences-tatoeba": "en-es",
-    "Helsinki-NLP/opus-100": "en-es",
-}
+PAIR_CONFIGS = {"sentence-transformers/parallel-sentences-tatoeba": "en-es"}
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 ANSWER_SECONDS = 4  # a hub that takes longer counts as absent
 
@@ -49,24 +46,19 @@ class DataUnavailable(Exception):  # noqa: N818 - the name says what is wrong
 
 
 def load_texts(
-    source: Source, split: str = "train", limit: int | None = None, column: str = "text"
+    source: Source, split: str = "train", limit: int | None = None
 ) -> list[str]:
     """The first `limit` texts of a source (all of them without a limit), in order.
 
     source: "stories" (the world, which needs a limit), "owner/name" on the hub, or a
     .txt, .jsonl, .parquet or .tsv file (see `files.read_rows`). A file has the split
-    "train" only. column: the column that holds the texts.
+    "train" only.
 
     Rows of the hub without text are skipped: they do not count towards the limit. With
     a limit, only as much is downloaded as the limit needs.
-    Raises ValueError for a request or data that make no sense, DataUnavailable where
-    the hub or the data set does not answer.
+    Raises DataUnavailable where the hub or the data set does not answer.
     """
-
-    def read(row: dict, where: str) -> str:
-        return files.text_of(row, where, column)
-
-    return _load("texts", source, split, limit, read, (column,))
+    return _load("texts", source, split, limit, files.text_of, ("text",))
 
 
 def load_pairs(
@@ -95,9 +87,8 @@ def load_labelled(
 def load_tokenizer(name: Source) -> Any:
     """`transformers.AutoTokenizer.from_pretrained(name)`.
 
-    name: "owner/name" on the hub, or a folder.
-    Raises ValueError for a name that is neither or a folder without tokenizer, and
-    DataUnavailable where the hub does not answer and nothing is cached.
+    name: "owner/name" on the hub, or a folder. Raises DataUnavailable where the hub
+    does not answer and nothing is cached.
     """
     with _source_of("models", name):
         import transformers
@@ -111,7 +102,7 @@ def load_model(name: Source) -> Any:
     `AutoModel.from_pretrained`, in torch's default dtype and in evaluation mode, with
     attn_implementation="eager": its other ways to compute attention keep no weights. A
     pooler, which many repositories lack, is there only if it was trained.
-    name and errors: as in `load_tokenizer`; ValueError also where weights are missing.
+    name: as in `load_tokenizer`. Raises ValueError where weights are missing.
     """
     with _source_of("models", name):
         import transformers
@@ -170,9 +161,9 @@ def _load(
             f"source must be a world of {kind} ({worlds}), 'owner/name' on the hub or "
             f"a .txt, .jsonl, .parquet or .tsv file, got {str(source)[:40]!r}"
         )
-    rows = (
-        files.read_rows(source, columns) if local else _hub_rows(source, split, limit)
-    )
+    rows = _hub_rows(source, split, limit)  # nothing is read yet
+    if local:
+        rows = files.read_rows(source, columns)
     items = []
     for number, row in enumerate(rows, start=1):
         try:

@@ -31,7 +31,6 @@ BESIDE = ROOT.parent / "shared" / "data"
 OWN = ROOT / "data"
 STORIES = "roneneldan/TinyStories"
 TATOEBA = "sentence-transformers/parallel-sentences-tatoeba"
-OPUS = "Helsinki-NLP/opus-100"
 SENTIMENT = "stanfordnlp/sst2"
 TOKENIZER = "EleutherAI/gpt-neo-125M"
 TOKENIZER_FILES = (
@@ -86,9 +85,6 @@ def fill_mirror(root: Path) -> bool:
         for split, rows in pairs.items()
     }
     _write_dataset(root / "datasets" / TATOEBA, "en-es", tatoeba)
-    few = [{"translation": {"en": en, "es": es}} for en, es in pairs["dev"][:300]]
-    opus = {"train": few[:200], "validation": few[200:], "test": few}
-    _write_dataset(root / "datasets" / OPUS, "en-es", opus)
     sentiment = {split: _labelled(split, n) for split, n in WORLD_LABELLED.items()}
     _write_dataset(root / "datasets" / SENTIMENT, "default", sentiment)
     folder = root / "models" / TOKENIZER

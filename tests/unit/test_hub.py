@@ -18,7 +18,6 @@ from course_utils.data.splits import held_out
 from tests.support.hub_mirror import HubMirror
 from tests.support.mirror_data import (
     END,
-    OPUS,
     STORIES,
     TATOEBA,
     TOKENIZER,
@@ -76,8 +75,8 @@ def test_jsonl_parquet_and_tsv_texts(tmp_path):
     assert load_texts(lines) == TEXTS
     table = write_parquet(tmp_path / "a.parquet", {"id": [1, 2, 3], "text": TEXTS})
     assert load_texts(str(table)) == TEXTS
-    named = write(tmp_path, "a.tsv", "id\tstory\n1\tTom ran.\n2\tNA\n")
-    assert load_texts(named, column="story") == ["Tom ran.", "NA"]
+    named = write(tmp_path, "a.tsv", "id\ttext\n1\tTom ran.\n2\tNA\n")
+    assert load_texts(named) == ["Tom ran.", "NA"]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +99,8 @@ def test_pairs_of_a_tsv_file(tmp_path, content, pairs):
 def test_pairs_of_other_files(tmp_path):
     rows = [dict(zip(("source", "target"), pair, strict=True)) for pair in PAIRS]
     assert load_pairs(write(tmp_path, "a.jsonl", json_lines(rows))) == PAIRS
-    rows = [dict(zip(("en", "es"), pair, strict=True)) for pair in PAIRS]
-    nested = write_parquet(tmp_path / "b.parquet", {"translation": rows})
-    assert load_pairs(nested) == PAIRS
+    columns = dict(zip(("en", "es"), zip(*PAIRS, strict=True), strict=True))
+    assert load_pairs(write_parquet(tmp_path / "b.parquet", columns)) == PAIRS
 
 
 def test_labels_from_every_kind_of_file(tmp_path):
@@ -244,7 +242,7 @@ CALLS = {  # in one process, because each one spends seconds on its imports
     "validation": f"load_texts({STORIES!r}, 'validation')",
     "tatoeba": f"load_pairs({TATOEBA!r}, limit=3)",
     "dev": f"load_pairs({TATOEBA!r}, 'dev')",
-    "opus": f"load_pairs({OPUS!r}, 'test', limit=2)",
+    "part": "load_texts('faulty/part', limit=2)",
     "texts": "load_texts('odd/texts')",
     "first texts": "load_texts('odd/texts', limit=2)",
     "pairs": "load_pairs('odd/pairs')",
@@ -253,7 +251,7 @@ CALLS = {  # in one process, because each one spends seconds on its imports
     "first labelled": "load_labelled('odd/labelled', limit=1)",
     "no text": "load_texts('odd/nothing', limit=3)",
     "unknown split": f"load_texts({STORIES!r}, 'nonsense')",
-    "missing column": f"load_texts({STORIES!r}, limit=2, column='story')",
+    "missing column": f"load_texts({TATOEBA!r}, limit=2)",
     "tokenizer": f"load_tokenizer({TOKENIZER!r})('Once upon a time').input_ids",
     "busy": "load_texts('faulty/busy')",
     "dropped": "load_texts('faulty/dropped')",
@@ -302,7 +300,7 @@ def mirrored(tmp_path_factory):
     """The folders that the mirror serves."""
     root = tmp_path_factory.mktemp("mirror")
     fill_mirror(root)
-    for name in ("busy", "dropped", "stalled", "damaged", "silent"):
+    for name in ("busy", "dropped", "stalled", "damaged", "silent", "part"):
         path = root / "datasets" / "faulty" / name / "data" / "train.parquet"
         write_parquet(path, {"text": [f"Text {n} " * 40 for n in range(500)]})
     for name, columns in WITH_GAPS.items():
@@ -351,7 +349,6 @@ def test_a_limit_reads_what_the_libraries_own_call_reads(visit):
 
 def test_pair_sets_come_in_their_own_columns(visit):
     assert len(value(visit, "tatoeba")) == 3
-    assert value(visit, "opus") == value(visit, "dev")[:2]
     assert all(len(pair) == 2 and all(pair) for pair in value(visit, "dev"))
 
 
@@ -377,7 +374,7 @@ def test_rows_of_the_hub_without_text_are_skipped(visit, name, rows):
     [
         ("no text", "odd/nothing has no row with text"),
         ("unknown split", "nonsense"),
-        ("missing column", "'story'"),
+        ("missing column", "has no column 'text'"),
     ],
 )
 def test_what_the_request_got_wrong_is_a_value_error(visit, name, words):
@@ -385,7 +382,9 @@ def test_what_the_request_got_wrong_is_a_value_error(visit, name, words):
 
 
 def test_a_limit_fetches_only_a_part(visit):
-    asked = [one for one in visit["log"] if re.search("GET .*opus.*parquet", one)]
+    asked = [
+        one for one in visit["log"] if re.search("GET .*faulty/part.*parquet", one)
+    ]
     assert asked and all("bytes=" in one for one in asked)
 
 
