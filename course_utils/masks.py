@@ -22,8 +22,7 @@ def causal_mask(
     With more keys than queries the queries are the *last* positions, as in decoding
     with a cache: query i sits at position i + key_length - query_length.
 
-    Source: Vaswani et al. 2017, section 3.2.3. Raises ValueError for lengths below 1
-    or for fewer keys than queries.
+    Source: Vaswani et al. 2017, section 3.2.3.
     """
     key_length = query_length if key_length is None else key_length
     check_integer(1, query_length=query_length)
@@ -33,21 +32,14 @@ def causal_mask(
 
 
 def padding_mask(ids: Int64[Tensor, "b k"], pad_id: int) -> Bool[Tensor, "b 1 1 k"]:
-    """No query looks at padding: hides *keys*, for every head and every query.
-
-    Raises TypeError or ValueError for ids that are not int64 "b k", or a pad_id that is
-    not an integer >= 0.
-    """
+    """No query looks at padding: hides *keys*, for every head and every query."""
     check_ids(ids, None)
     check_integer(0, pad_id=pad_id)
     return (ids != pad_id)[:, None, None, :]
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
-    """May look only where every mask allows it; None stands for "no restriction".
-
-    Raises TypeError for a mask that is not bool.
-    """
+    """May look only where every mask allows it; None stands for "no restriction"."""
     present = [mask for mask in masks if mask is not None]
     for mask in present:
         if mask.dtype != torch.bool:

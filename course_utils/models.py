@@ -18,10 +18,6 @@ from course_utils.positions import RotaryPositions, make_positions
 from course_utils.shapes import check_ids, check_mask_of, check_same
 
 
-def _positions(config: configs.StackConfig) -> nn.Module:
-    return make_positions(config.positions, config.d_model, config.max_length)
-
-
 def _final_norm(config: configs.StackConfig) -> nn.Module:
     """A pre-norm stream has not been normed since its last sum; a post-norm one has."""
     return nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
@@ -37,7 +33,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, config.d_model)
         nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
-        self.positions = _positions(config)
+        self.positions = make_positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.scale = math.sqrt(config.d_model)
 
@@ -221,7 +217,7 @@ class DecoderLM(LanguageModel):
         self.config = config
         stack = config.stack
         self.tokens = nn.Embedding(config.vocab_size, stack.d_model)
-        self.positions = _positions(stack)
+        self.positions = make_positions(stack)
         self.dropout = nn.Dropout(stack.dropout)
         depth = range(stack.num_layers)
         self.blocks = nn.ModuleList(EncoderBlock(stack) for _ in depth)

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.shapes import check_divisible, check_length
+from course_utils.config import StackConfig
+from course_utils.shapes import check_length
 
 Device = torch.device | str | None
 
@@ -52,16 +53,13 @@ class TablePositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "b t m"], start: int = 0
     ) -> Float[Tensor, "b t m"]:
-        """`start` is the position of the first column of x (not 0 when decoding).
-
-        Raises ValueError past max_length.
-        """
+        """`start` is the position of the first column of x (not 0 when decoding)."""
         check_length(len(self.table), start, x.shape[1])
         return x + self.table[start : start + x.shape[1]]
 
 
 class SinusoidalPositions(TablePositions):
-    """Add the fixed table of sines. Raises ValueError past max_length.
+    """Add the fixed table of sines.
 
     Moving or casting the module computes the table anew, so that it is never rounded
     twice (bfloat16 and back).
@@ -81,7 +79,7 @@ class SinusoidalPositions(TablePositions):
 
 
 class LearnedPositions(TablePositions):
-    """Add one trained vector per position. Raises ValueError past max_length."""
+    """Add one trained vector per position."""
 
     def __init__(self, d_model: int, max_length: int):
         super().__init__()
@@ -98,19 +96,19 @@ class NoPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "b t m"], start: int = 0
     ) -> Float[Tensor, "b t m"]:
-        """Return x unchanged. Raises ValueError past max_length."""
+        """Return x unchanged."""
         check_length(self.max_length, start, x.shape[1])
         return x
 
 
-def make_positions(kind: str, d_model: int, max_length: int) -> nn.Module:
+def make_positions(config: StackConfig) -> nn.Module:
     """The module that a StackConfig names: "sinusoidal", "learned" or "none"."""
     kinds = {
         "sinusoidal": SinusoidalPositions,
         "learned": LearnedPositions,
         "none": NoPositions,
     }
-    return kinds[kind](d_model, max_length)
+    return kinds[config.positions](config.d_model, config.max_length)
 
 
 def rotary_table(
@@ -123,9 +121,8 @@ def rotary_table(
 ) -> tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]]:
     """Cosines and sines that `rotate` needs for positions 0 .. length-1.
 
-    Source: Su et al. 2021, section 3.2.2. Raises ValueError for an odd head_dim.
+    Source: Su et al. 2021, section 3.2.2.
     """
-    check_divisible("head_dim", head_dim, "the size of a rotary pair", 2)
     angles = _angles(length, head_dim, base).repeat(1, 2)
     return (
         _delivered(angles.cos(), device, dtype),
@@ -156,7 +153,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, start: int, length: int
     ) -> tuple[Float[Tensor, "t d"], Float[Tensor, "t d"]]:
-        """Cosines and sines of these positions. Raises ValueError past max_length."""
+        """Cosines and sines of these positions."""
         check_length(self.cos.shape[0], start, length)
         return self.cos[start : start + length], self.sin[start : start + length]
 
@@ -168,8 +165,7 @@ def rotate(
 
     Only queries and keys are turned: their product then depends on the distance alone.
 
-    Source: Su et al. 2021, section 3.4.2. Raises ValueError unless cos and sin have one
-    row per position of x.
+    Source: Su et al. 2021, section 3.4.2.
     """
     if not len(cos) == len(sin) == x.shape[-2]:  # a single row would serve for all
         raise ValueError(
@@ -182,12 +178,7 @@ def rotate(
 
 
 def alibi_bias(
-    num_heads: int,
-    query_length: int,
-    key_length: int,
-    *,
-    device: Device = None,
-    dtype: torch.dtype | None = None,
+    num_heads: int, query_length: int, key_length: int, *, device: Device = None
 ) -> Float[Tensor, "h q k"]:
     """A penalty on each score that grows with distance, at another rate in each head.
 
@@ -195,8 +186,7 @@ def alibi_bias(
 
     Source: Press et al. 2022, section 3.
     """
-    dtype = dtype or torch.get_default_dtype()
-    heads = torch.arange(1, num_heads + 1, dtype=dtype, device=device)
+    heads = torch.arange(1.0, num_heads + 1, device=device)
     slopes = 2.0 ** (-8.0 * heads / num_heads)
     queries = torch.arange(query_length, device=device) + key_length - query_length
     distance = (queries[:, None] - torch.arange(key_length, device=device)).abs()

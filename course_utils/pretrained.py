@@ -41,9 +41,6 @@ def save(
     dtype: the type in which the weights are stored; None keeps the type of each. The
     shipped models are stored in torch.bfloat16, which halves their size and rounds
     every weight to 8 significant bits.
-
-    Raises TypeError for a model that is not one of this package, ValueError for a
-    tokenizer whose vocabulary is not that of the model; nothing is written then.
     """
     kind = type(model).__name__
     if kind not in KINDS:
@@ -71,11 +68,8 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     """A shipped model by name, or from a folder that `save` wrote; in eval mode.
 
     The weights have PyTorch's default type, whatever the type in which they are stored
-    (bfloat16 for the shipped models).
-
-    Raises ValueError for a name that does not ship, a folder without a model, files
-    that are damaged or do not fit, and a folder here that has the name of a shipped
-    model: "./stories" means the folder.
+    (bfloat16 for the shipped models). A folder here with the name of a shipped model
+    is refused: "./stories" means the folder.
     """
     folder = Path(name)
     if str(name) in SHIPPED:

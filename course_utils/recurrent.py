@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from course_utils.attention import attention_scores, attention_weights
 from course_utils.masks import padding_mask
-from course_utils.shapes import check_ids, check_index, check_same, values_are_at_hand
+from course_utils.shapes import check_ids, check_same, values_are_at_hand
 
 Queries, Memory = Float[Tensor, "b q m"], Float[Tensor, "b k m"]
 Mask = Bool[Tensor, "b 1 1 k"]  # True = may look
@@ -79,7 +79,6 @@ SCORES = {
     "additive": AdditiveScore,
     "cosine": CosineScore,
 }
-CELLS = {"rnn": nn.RNN, "gru": nn.GRU}
 
 
 class ScoredAttend(nn.Module):
@@ -87,7 +86,6 @@ class ScoredAttend(nn.Module):
 
     def __init__(self, d_model: int, score: str):
         super().__init__()
-        self.d_model = d_model
         self.score = SCORES[score](d_model)
         self.scores = nn.Identity()
         self.weights = nn.Identity()
@@ -126,9 +124,7 @@ class RecurrentSeq2Seq(nn.Module):
     The last state of the encoder is the first of the decoder (Sutskever et al. 2014;
     Cho et al. 2014). With a `score` ("dot", "general", "additive", "cosine") every
     decoder state also looks at all states of the encoder (Luong et al. 2015); with None
-    it does not, and that one state has to hold all of the source. cell: "rnn" or "gru".
-
-    Raises TypeError or ValueError for a pad_id outside the vocabularies.
+    it does not, and that one state has to hold all of the source.
     """
 
     def __init__(
@@ -137,27 +133,22 @@ class RecurrentSeq2Seq(nn.Module):
         target_vocab_size: int,
         d_model: int = 64,
         *,
-        cell: str = "gru",
         score: str | None = "general",
         pad_id: int = 0,
     ):
         super().__init__()
-        check_index(source_vocab_size, "source_vocab_size", pad_id=pad_id)
-        check_index(target_vocab_size, "target_vocab_size", pad_id=pad_id)
         self.pad_id = pad_id
         self.source_embedding = nn.Embedding(source_vocab_size, d_model)
-        self.encoder = CELLS[cell](d_model, d_model, batch_first=True)
+        self.encoder = nn.GRU(d_model, d_model, batch_first=True)
         self.target_embedding = nn.Embedding(target_vocab_size, d_model)
-        self.decoder = CELLS[cell](d_model, d_model, batch_first=True)
+        self.decoder = nn.GRU(d_model, d_model, batch_first=True)
         self.attention = None if score is None else RecurrentAttention(d_model, score)
         self.head = nn.Linear(d_model, target_vocab_size)
 
     def encode(self, source: Int64[Tensor, "b s"]) -> Float[Tensor, "b s m"]:
         """The encoder's state after each source token: the memory.
 
-        What stands in the memory at padding is never used. Raises TypeError or
-        ValueError for ids outside the vocabulary and, where reading ids costs nothing
-        (on the CPU), for a row that is not tokens first, then padding.
+        What stands in the memory at padding is never used.
         """
         check_ids(source, self.source_embedding.num_embeddings, "source")
         if values_are_at_hand(source):
@@ -176,11 +167,7 @@ class RecurrentSeq2Seq(nn.Module):
         memory: Float[Tensor, "b s m"],
         source: Int64[Tensor, "b s"],
     ) -> Float[Tensor, "b t v"]:
-        """Logits of the token after each target position; source tells the padding.
-
-        Raises TypeError or ValueError for a target outside the vocabulary, or a source
-        of another shape than the memory's.
-        """
+        """Logits of the token after each target position; source tells the padding."""
         check_ids(target, self.target_embedding.num_embeddings, "target")
         both = tuple(memory.shape[:2]), tuple(source.shape)
         check_same("memory and source: batch and length", *both)

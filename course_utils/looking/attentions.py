@@ -25,9 +25,6 @@ def layer_weights(recording: Any) -> dict[str, Tensor]:
     weights of one layer. Weights are tensors or NumPy arrays "h q k" or "1 h q k".
     Layers without a name are called "layer.0", "layer.1", …; those of an output
     "attentions.0", "cross_attentions.0", … A layer that is None is left out.
-
-    Raises ValueError where there are no weights, or those of several texts; TypeError
-    for those of each step of `generate`.
     """
     weights = {
         layer: _of_one_text(given, layer)

@@ -65,9 +65,8 @@ def load_checkpoint(
     """Set model and optimizers to the newest state in `folder`; return its notes.
 
     None when there is none yet. Unfinished checkpoints are removed. The number of
-    processes may be another one than when it was written.
-    Raises ValueError when the state is of a run with another identity, when it cannot
-    be read, or when `folder` is a file.
+    processes may be another one than when it was written. Raises ValueError when the
+    state is of a run with another identity or cannot be read.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"checkpoints must be a folder, but {folder} is a file")
@@ -80,7 +79,6 @@ def load_checkpoint(
     newest = complete[-1]
     try:
         notes = json.loads((newest / NOTES).read_text("utf-8"))
-        stored = dcp.FileSystemReader(newest).read_metadata().state_dict_metadata
     except Exception as error:
         raise _damaged(newest, error) from error
     saved = notes["identity"]
@@ -90,14 +88,6 @@ def load_checkpoint(
             raise ValueError(
                 f"checkpoint {newest} is of another run: {name} is {there} in the "
                 f"checkpoint and {here} in this run"
-            )
-    for name, tensor in parts[0].state_dict().items():
-        there = getattr(stored.get(f"model_state_dict.{name}"), "size", None)
-        if there != tensor.shape:
-            there = "missing" if there is None else tuple(there)
-            raise ValueError(
-                f"checkpoint {newest} does not fit the model: {name} is {there} in the "
-                f"checkpoint and {tuple(tensor.shape)} in the model"
             )
     for optimizer in parts[1]:
         optimizer.zero_grad()  # with gradients there, no moments would be laid out

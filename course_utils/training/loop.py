@@ -15,11 +15,10 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from tqdm import tqdm
 
 from course_utils.config import TrainConfig
-from course_utils.shapes import check_integer, check_type, describe
 from course_utils.training.cpu_speed import faster_on_cpu
 from course_utils.training.evaluation import evaluating
 from course_utils.training.losses import (
@@ -97,11 +96,9 @@ def train(
     (COURSE_SHARD=1). Checkpoints need a folder that all processes share; a run may
     resume with another number of processes.
 
-    Whatever stops a run (Ctrl-C, a loss that is not finite), the exception has the
-    `history` so far; in a notebook it is `sys.last_value.history`.
-
-    Raises TypeError or ValueError for arguments that do not fit together or an unusable
-    batch, and FloatingPointError at the first loss or gradient that is not finite.
+    A loss or gradient that is not finite stops the run with a FloatingPointError.
+    Whatever stops it (Ctrl-C too), the exception has the `history` so far; in a
+    notebook it is `sys.last_value.history`.
     """
     _check_request(config, evaluate, evaluate_every, checkpoints)
     folder = None if checkpoints is None else Path(checkpoints)
@@ -200,13 +197,7 @@ class _Run:
 
     def measure(self, evaluate: Callable[[nn.Module], float]) -> float:
         with evaluating(self.model), torch.no_grad(), self.autocast():
-            value = evaluate(self.model)
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"evaluate must return a number, got {describe(value)}"
-            ) from None
+            return float(evaluate(self.model))
 
     def identify(self) -> dict[str, str]:
         """What must be equal for a checkpoint to be one of this run: the configs."""
@@ -216,7 +207,8 @@ class _Run:
         del settings["checkpoint_every"]
         settings |= {f"model.{name}": value for name, value in layers.items()}
         settings["loss"] = getattr(self.loss, "__qualname__", type(self.loss).__name__)
-        data = b"".join(_bytes_of(x) for x in self.batches(0))
+        parts = (x.detach().cpu().contiguous() for x in self.batches(0))
+        data = b"".join(x.view(torch.uint8).numpy().tobytes() for x in parts)
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
         return {name: str(value) for name, value in settings.items()}
 
@@ -238,11 +230,6 @@ class _Run:
             self.history = History(**past)
 
 
-def _bytes_of(tensor: Tensor) -> bytes:
-    """The numbers of a tensor of any type (NumPy has no bfloat16) as bytes."""
-    return tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
-
-
 def _choose_precision(
     asked: str, device: torch.device, dtype: torch.dtype
 ) -> Literal["float32", "bfloat16", "float64"]:
@@ -254,10 +241,9 @@ def _choose_precision(
         asked = find_precision(device) if dtype == torch.float32 else of_weights
     needed = "float32" if asked == "bfloat16" else asked
     if of_weights not in (needed, asked):
-        method = {"float32": "float", "float64": "double"}[needed]
         raise ValueError(
             f"precision={asked!r} needs {needed} weights, the model's are "
-            f"{of_weights}: call model.{method}() before"
+            f"{of_weights}: call model.to(torch.{needed}) before"
         )
     return asked
 
@@ -276,8 +262,6 @@ def _check_finite(step: int, **values: float) -> None:
 
 
 def _check_request(config, evaluate, evaluate_every, checkpoints) -> None:
-    check_type(TrainConfig, config=config)
-    check_integer(0, evaluate_every=evaluate_every)
     if evaluate_every and evaluate is None:
         raise ValueError(f"evaluate_every={evaluate_every} needs evaluate, got None")
     every = config.checkpoint_every

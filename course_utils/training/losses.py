@@ -72,8 +72,7 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
 def check_batch(batch: object, step: int) -> int:
     """How many labels of a batch count: those of its last tensor that are not IGNORED.
 
-    Raises TypeError or ValueError unless it is a tuple of tensors with equally many
-    rows, and a label that counts.
+    Raises TypeError or ValueError for a batch that cannot be trained on.
     """
     must = f"batches({step}) must be a tuple of tensors"
     if not isinstance(batch, tuple | list):

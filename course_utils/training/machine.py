@@ -41,13 +41,8 @@ def find_precision(device: torch.device) -> str:
 
 
 def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """The one device and the one floating-point type of a model's weights.
-
-    Raises ValueError for a model without parameters, or with several of either.
-    """
+    """The one device and the one floating-point type of a model's weights."""
     weights = list(model.parameters())
-    if not weights:
-        raise ValueError("model has no parameters")
     devices = {weight.device for weight in weights}
     dtypes = {weight.dtype for weight in weights if weight.is_floating_point()}
     for what, several in (("on one device", devices), ("of one type", dtypes)):

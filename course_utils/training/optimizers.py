@@ -22,8 +22,6 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
     1 / sqrt(step) ("inverse_sqrt"), or stays ("constant"). With learning_rate =
     (d_model * warmup_steps) ** -0.5, "inverse_sqrt" is equation 3 of Vaswani et al.
     2017, section 5.3.
-
-    Raises TypeError or ValueError for a step outside 1 … config.steps.
     """
     if step > config.steps:
         raise ValueError(
@@ -52,8 +50,6 @@ def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     or holds `_weight`. "output" is the matrix of a module called `head`, and weights
     with more than two axes (convolutions), which Muon cannot take. A matrix that serves
     as embedding and as head counts as embedding.
-
-    Raises TypeError unless model is an nn.Module, ValueError when nothing is trainable.
     """
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     embeddings = {id(weight) for table in tables for weight in table.parameters()}
@@ -69,8 +65,6 @@ def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
             groups["output"].append(weight)
         else:
             groups["hidden"].append(weight)
-    if not any(groups.values()):
-        raise ValueError("model has no trainable parameter")
     return groups
 
 
@@ -112,7 +106,7 @@ class Muon(Optimizer):
     A step is scaled to the size of a step of AdamW (Liu et al. 2025, section 2.2), so
     both share one learning rate. `torch.optim.Muon` always works in bfloat16, which is
     many times slower on a CPU without it; this one works in `dtype`, or in that of the
-    weights. Raises ValueError for a parameter that is not a matrix.
+    weights.
     """
 
     def __init__(
@@ -122,12 +116,6 @@ class Muon(Optimizer):
         momentum: float = 0.95,
         dtype: torch.dtype | None = None,
     ):
-        params = list(params)
-        for weight in params:
-            if weight.ndim != 2:
-                raise ValueError(
-                    f"Muon moves matrices, got shape {tuple(weight.shape)}"
-                )
         defaults = {"lr": 1e-3, "weight_decay": weight_decay, "momentum": momentum}
         super().__init__(params, defaults)
         self.dtype = dtype

@@ -22,8 +22,7 @@ class Processes:
     the environment, a part of every matrix (`fully_shard`: Rajbhandari et al. 2020,
     ZeRO stage 3). They communicate by nccl on CUDA and by gloo on the CPU.
 
-    device: where the model is. Raises ValueError under `torchrun` for a GPU that is not
-    this process's own, and for a device that cannot communicate (MPS).
+    device: where the model is; under `torchrun` the process's own GPU, or the CPU.
     """
 
     def __init__(self, device: torch.device):
@@ -40,11 +39,6 @@ class Processes:
             raise ValueError(
                 f"model is on {device} in the process of local rank {local_rank}: "
                 "move each to its own GPU by model.to(find_device())"
-            )
-        if device.type not in ("cpu", "cuda"):
-            raise ValueError(
-                f"model is on {device}, where processes cannot train together: "
-                "move it to a CPU or CUDA device"
             )
         if device.type == "cuda":
             torch.cuda.set_device(device)
@@ -72,13 +66,12 @@ class Processes:
         """This rank's rows, and the weight of their mean loss.
 
         Gradients are averaged over ranks; a mean over one rank's labels must count as
-        its part of all labels, times the number of ranks. Raises ValueError, on
-        every rank, when a rank would be left without a label.
+        its part of all labels, times the number of ranks.
         """
         if self.count == 1:
             return batch, 1.0
-        labels = [(batch[-1][r :: self.count] != IGNORED).sum() for r in self._ranks()]
-        counts = [int(x) for x in labels]
+        labels = [batch[-1][rank :: self.count] for rank in range(self.count)]
+        counts = [int((x != IGNORED).sum()) for x in labels]
         if 0 in counts:
             raise ValueError(
                 f"batch must hold a label for each process, labels per rank: {counts}"
@@ -98,9 +91,6 @@ class Processes:
         """Barrier."""
         if self.count > 1:
             dist.barrier()
-
-    def _ranks(self) -> range:
-        return range(self.count)
 
 
 def to_number(value: Tensor) -> float:

@@ -51,10 +51,7 @@ class Record:
     confirmed: str = ""
 
     def numbers(self, **point: int | float | str) -> Numbers:
-        """What the script gave for one point, {name: number}.
-
-        Raises ValueError for a point that was not recorded.
-        """
+        """What the script gave for one point, {name: number}."""
         for result in self.results:
             if result["point"] == point:
                 return dict(result["numbers"])
@@ -80,7 +77,7 @@ def _count(number: int, unit: str) -> str:
 def load_script(name: str, root: Path = ROOT) -> ModuleType:
     """The script `NAME.py` as a module, such as "nb17_scaling": its functions, POINTS.
 
-    root: of the project. Raises FileNotFoundError where there is no such script.
+    root: of the project.
     """
     spec = importlib.util.spec_from_file_location(name, root / FOLDER / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
@@ -92,10 +89,7 @@ def load_script(name: str, root: Path = ROOT) -> ModuleType:
 def load_record(name: str, root: Path = ROOT) -> Record:
     """The record `NAME.json`, such as "nb17_scaling".
 
-    Print it, so that a reader sees that the numbers are recorded.
-
-    root: of the project. Raises FileNotFoundError where there is no such record,
-    ValueError for a file that is not as `tools/record.py` wrote it.
+    Print it, so that a reader sees that the numbers are recorded. root: of the project.
     """
     text = (root / FOLDER / f"{name}.json").read_text("utf-8")
     try:

@@ -218,7 +218,7 @@ def test_recording_runs_wherever_the_layer_runs(dtype, bias_dtype):
     """B4: a bias of another type than the layer raised, but only while recording."""
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(16, 2).to(dtype), torch.randn(1, 3, 16).to(dtype)
-    bias = alibi_bias(2, 3, 3, dtype=bias_dtype)
+    bias = alibi_bias(2, 3, 3).to(bias_dtype)
     with record(layer) as seen:
         recorded = layer(x, bias=bias)
     assert seen.weights()[""].dtype == dtype
