@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import regex
 
-from course_utils.shapes import check_index, check_integer, check_type, describe
+from course_utils.shapes import check_index, check_integer, describe
 
 # Where GPT-2 splits a text before anything is counted: English endings, words, numbers
 # and punctuation with the space before them, and other white space.
@@ -89,12 +89,11 @@ class BytePairs:
 
 def cut(text: str | bytes) -> list[bytes]:
     """The words of a text, split as GPT-2 does. Joined they are the text again."""
-    if isinstance(text, str):
-        check_unicode("text", text)
-    else:
-        text = text.decode("utf-8", errors="surrogateescape")
-    words = CUTS.findall(text)
-    return [word.encode("utf-8", errors="surrogateescape") for word in words]
+    errors = "strict"
+    if isinstance(text, bytes):
+        errors = "surrogateescape"  # bytes that are not UTF-8 come back as they are
+        text = text.decode("utf-8", errors)
+    return [word.encode("utf-8", errors) for word in CUTS.findall(text)]
 
 
 def join(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
@@ -144,23 +143,8 @@ def train(texts: Iterable[str], vocab_size: int) -> BytePairs:
     return model
 
 
-def check_unicode(name: str, text: str) -> None:
-    """Raise TypeError unless text is a str, ValueError for half a surrogate pair."""
-    check_type(str, **{name: text})
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{name} must be valid Unicode, got the lone surrogate "
-            f"{text[error.start]!r} at index {error.start}"
-        ) from None
-
-
 def checked_texts(texts: Iterable[str]) -> list[str]:
     """The texts as a list. Raises TypeError for a single one or for a dict of texts."""
     if isinstance(texts, str | bytes | Mapping):
         raise TypeError(f"texts must be a list of strings, got {describe(texts)}")
-    texts = list(texts)
-    for place, text in enumerate(texts):
-        check_unicode(f"texts[{place}]", text)
-    return texts
+    return list(texts)

@@ -14,7 +14,8 @@ Each check raises TypeError for a value of the wrong type and ValueError for a w
 value or shape. The message names the argument, what was expected and what came.
 """
 
-from collections.abc import Sized
+import difflib
+from collections.abc import Iterable, Sized
 from numbers import Integral, Real
 from types import UnionType
 from typing import get_args
@@ -105,6 +106,14 @@ def describe(value: object) -> str:
     if isinstance(value, Sized) and not isinstance(value, type):
         return f"a {kind} of length {len(value)}"
     return kind
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the most similar ones."""
+    names = [one for one in known if one]
+    same_end = [one for one in names if one.endswith(f".{name.rpartition('.')[2]}")]
+    similar = difflib.get_close_matches(name, same_end or names, n=2, cutoff=0)
+    return f"did you mean {' or '.join(map(repr, similar))}?"
 
 
 # --- tensors -------------------------------------------------------------------------

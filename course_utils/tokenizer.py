@@ -14,7 +14,7 @@ from jaxtyping import Int64
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from course_utils.bpe import BYTES, PRINTABLE, SPECIAL, check_unicode, checked_texts
+from course_utils.bpe import BYTES, PRINTABLE, SPECIAL, checked_texts
 from course_utils.shapes import check_index, check_integer, describe
 
 ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL
@@ -72,7 +72,6 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, nothing added."""
-        check_unicode("text", text)
         return self._backend.encode(text, add_special_tokens=False).ids
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:

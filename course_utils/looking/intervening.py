@@ -8,14 +8,13 @@ activation patching.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from course_utils.looking.heads import did_you_mean, find_all_heads
-from course_utils.shapes import check_same, describe
+from course_utils.shapes import check_same, describe, did_you_mean
 
 Change = Callable[[Tensor], Tensor]
 Indices = int | Iterable[int] | None
@@ -36,10 +35,10 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
             logits = model(ids)
 
     Names that are changed most: `<block>`, the residual stream "b t m" after a block;
-    `<layer>.attend`, the context "b h q d" of an attention layer, also in models of
-    `transformers`; `<layer>.attend.scores`, "b h q k", scaled, before the mask and the
-    softmax. A layer computes step by step, equal but for rounding, where a point below
-    its `attend` is changed; all others run as always.
+    `<layer>.attend`, the context "b h q d" of an attention layer of this package;
+    `<layer>.attend.scores`, "b h q k", scaled, before the mask and the softmax. A layer
+    computes step by step, equal but for rounding, where a point below its `attend` is
+    changed; all others run as always.
 
     A change acts in every forward pass of the block; `record` sees the values after it.
     Of nested changes to one module, the inner one acts first. Afterwards the model is
@@ -48,22 +47,20 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
     """
     modules = dict(model.named_modules())
     ran = set()
-    handles = []
-    switched = []
-    try:
+    with ExitStack() as undo:
         for name, change in changes.items():
-            act = _checked(name, change, ran)
-            handles.append(_attach(model, modules, name, act))
+            if name not in modules:
+                advice = did_you_mean(name, modules)
+                raise KeyError(f"no module {name!r} in the model; {advice}")
+            hook = _acting(name, change, ran)
+            # Before the hooks of `record`, which see what it was changed to.
+            handle = modules[name].register_forward_hook(hook, prepend=True)
+            undo.callback(handle.remove)
             parent = modules.get(name.rpartition(".")[0])
-            if name in modules and getattr(parent, "explicit", None) is False:
+            if getattr(parent, "explicit", None) is False:
                 parent.explicit = True
-                switched.append(parent)
+                undo.callback(setattr, parent, "explicit", False)
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
-        for module in switched:
-            module.explicit = False
     for name in changes:
         if name not in ran:
             raise KeyError(
@@ -72,11 +69,11 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
             )
 
 
-def _checked(name: str, change: Change, ran: set[str]) -> Change:
-    """The change of a copy, looked at; it notes that it ran."""
+def _acting(name: str, change: Change, ran: set[str]) -> Callable:
+    """A hook that changes a copy of what a module returned, and notes that it ran."""
     what = f"changes[{name!r}]"
 
-    def act(value: object) -> Tensor:
+    def hook(module: nn.Module, given: object, value: object) -> Tensor:
         ran.add(name)
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -86,41 +83,13 @@ def _checked(name: str, change: Change, ran: set[str]) -> Change:
         changed = change(value.clone())
         if not isinstance(changed, Tensor):
             raise TypeError(f"{what} must return a tensor, got {describe(changed)}")
-        given, returned = (
+        before, after = (
             (tuple(one.shape), one.dtype, one.device) for one in (value, changed)
         )
-        check_same(f"{what}: what it is given and returns", given, returned)
+        check_same(f"{what}: what it is given and returns", before, after)
         return changed
 
-    return act
-
-
-def _attach(model: nn.Module, modules: dict[str, nn.Module], name: str, act: Change):
-    """Register the hook; `prepend` puts it before those of `record`."""
-    if name in modules:
-
-        def after(module, given, output):
-            return act(output)
-
-        return modules[name].register_forward_hook(after, prepend=True)
-    layer, _, point = name.rpartition(".")
-    layers = find_all_heads(model)
-    if point != "attend" or layer not in layers:
-        known = [*modules, *(f"{one}.attend" for one in layers)]
-        raise KeyError(f"no module {name!r} in the model; {did_you_mean(name, known)}")
-    heads = layers[layer]
-
-    def before(module, given):
-        merged = given[0] if given else None
-        if not heads.fit(merged):
-            width = heads.head_dim or "head_dim"
-            raise ValueError(
-                f"changes[{name!r}]: the output projection must be given (batch, "
-                f"query, {heads.num_heads} heads · {width}), got {describe(merged)}"
-            )
-        return heads.merge(act(heads.split(merged))), *given[1:]
-
-    return heads.projection.register_forward_pre_hook(before, prepend=True)
+    return hook
 
 
 # --- the changes that have names -----------------------------------------------------

@@ -67,12 +67,11 @@ def _check_sentences(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> None:
     """A string is a sequence too: its letters would be compared."""
-    lists = {f"references[{i}]": accepted for i, accepted in enumerate(references)}
-    for name, sentences in {"hypotheses": hypotheses, **lists}.items():
+    for sentences in (hypotheses, *references):
         if isinstance(sentences, str) or len(sentences) == 0:
             raise TypeError(
-                f"{name} must be a list of strings, one or more, got "
-                f"{describe(sentences)}"
+                "hypotheses and each of references must be a list of strings, one or "
+                f"more, got {describe(sentences)}"
             )
     check_same("lengths of hypotheses and references", len(hypotheses), len(references))
 
@@ -112,7 +111,7 @@ def strongest_links(weights: Float[Tensor, "q k"]) -> set[tuple[int, int]]:
     """One link (key position, query position) per query: the key of largest weight.
 
     For cross-attention these are (source position, target position). Of equal weights
-    the first wins. Raises ValueError for NaN, which would be taken for the largest.
+    the first wins.
     """
     if weights.isnan().any():
         raise ValueError("weights must be numbers, got NaN")

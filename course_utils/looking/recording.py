@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from torch import Tensor, nn
 
-from course_utils.looking.heads import Heads, did_you_mean, find_all_heads
+from course_utils.shapes import did_you_mean
 
 
 class Named(dict):
@@ -33,18 +33,12 @@ class Recording(Named):
         self._undo = ExitStack()
 
     def __enter__(self) -> "Recording":
-        with ExitStack() as undo:
-            for name, module in self._model.named_modules():
-                if getattr(module, "explicit", None) is False:
-                    module.explicit = True
-                    undo.callback(setattr, module, "explicit", False)
-                hook = module.register_forward_hook(_keep(self, name))
-                undo.callback(hook.remove)
-            for name, heads in find_all_heads(self._model).items():
-                keep = _keep_context(self, name, heads)
-                hook = heads.projection.register_forward_pre_hook(keep)
-                undo.callback(hook.remove)
-            self._undo = undo.pop_all()
+        for name, module in self._model.named_modules():
+            if getattr(module, "explicit", None) is False:
+                module.explicit = True
+                self._undo.callback(setattr, module, "explicit", False)
+            hook = module.register_forward_hook(_keep(self, name))
+            self._undo.callback(hook.remove)
         return self
 
     def __exit__(self, *error) -> None:
@@ -68,9 +62,7 @@ def record(model: nn.Module) -> Recording:
 
     Attention layers compute step by step meanwhile, so that scores and weights appear
     as `<layer>.attend.scores` and `<layer>.attend.weights`; outputs and gradients equal
-    those of the fused kernel. Layers of `transformers` show their context "b h q d" as
-    `<layer>.attend`, as ours do, where `heads` finds it. Afterwards the model is as
-    before, even after an error.
+    those of the fused kernel. Afterwards the model is as before, even after an error.
 
         with record(model) as seen:
             logits = model(ids)
@@ -83,15 +75,5 @@ def _keep(seen: Recording, name: str):
     def hook(module, inputs, output):
         if isinstance(output, Tensor):
             seen[name] = output
-
-    return hook
-
-
-def _keep_context(seen: Recording, layer: str, heads: Heads):
-    name = f"{layer}.attend".removeprefix(".")
-
-    def hook(projection, given):
-        if given and heads.fit(given[0]):
-            seen[name] = heads.split(given[0])
 
     return hook

@@ -39,7 +39,8 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
             f"{describe(tokens)}"
         )
     tokens = list(tokens)
-    check_type(str, **{f"{name}[{place}]": token for place, token in enumerate(tokens)})
+    for place, token in enumerate(tokens):
+        check_type(str, **{f"{name}[{place}]": token})
     return tokens
 
 

@@ -144,7 +144,7 @@ def test_what_would_compute_something_wrong_is_refused():
             bpe.train(texts, 300)
     with pytest.raises(ValueError, match="vocab_size must be an integer >= 260"):
         bpe.train(["a"], 259)
-    with pytest.raises(ValueError, match=r"lone surrogate .* at index 1"):
+    with pytest.raises(ValueError, match="surrogates not allowed"):
         MODEL.encode("a\udc80")
     for stray in (-1, MODEL.vocab_size):
         with pytest.raises(ValueError, match=rf"ids\[1\] must be in .* got {stray}"):
