@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.masks import causal_mask, combine_masks
 from course_utils.positions import rotate
-from course_utils.shapes import check_divisible, check_mask
+from course_utils.shapes import check_divisible, check_mask, check_same
 
 
 def attention_scores(
@@ -63,6 +63,7 @@ def attend(
 
     Source: Vaswani et al. 2017, equation 1.
     """
+    check_same("queries and keys: head_dim", queries.shape[-1], keys.shape[-1])
     if mask is not None:
         check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
     square = queries.shape[-2] == keys.shape[-2]

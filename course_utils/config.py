@@ -63,8 +63,8 @@ class ClassifierConfig:
 class EncoderDecoderConfig:
     """A translator: two stacks, which may differ in every size.
 
-    share_weights uses one matrix as source embedding, target embedding and output
-    projection (Vaswani et al. 2017, section 3.4): one vocabulary, one width.
+    share_weights uses one matrix as both embeddings and output projection (Vaswani et
+    al. 2017, section 3.4): one vocabulary, one width.
     """
 
     source_vocab_size: int
@@ -80,9 +80,8 @@ class EncoderDecoderConfig:
         shapes.check_index(source, "source_vocab_size", pad_id=self.pad_id)
         shapes.check_index(target, "target_vocab_size", pad_id=self.pad_id)
         if self.share_weights:
-            shapes.check_same("share_weights: the vocabulary sizes", source, target)
-            widths = (self.encoder.d_model, self.decoder.d_model)
-            shapes.check_same("share_weights: d_model of both stacks", *widths)
+            one, other = (source, self.encoder.d_model), (target, self.decoder.d_model)
+            shapes.check_same("share_weights: vocabulary and width", one, other)
 
 
 @dataclass(frozen=True, kw_only=True)

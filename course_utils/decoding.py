@@ -59,8 +59,8 @@ def _check_settings(
     least = torch.finfo(torch.float32).tiny  # a smaller one would divide by 0
     if not least <= temperature < math.inf:
         raise ValueError(
-            f"temperature must be > 0, a number that float32 can hold, got "
-            f"{temperature}; `greedy` takes the most likely token"
+            f"temperature must be > 0 in float32, got {temperature}; for the most "
+            "likely token there is `greedy`"
         )
     if top_k is not None and not 1 <= top_k <= vocab_size:
         raise ValueError(
@@ -191,8 +191,7 @@ class CachedStep:
     """A step that feeds a model only the ids it has not seen yet.
 
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v". Serves
-    one growing batch: raises ValueError when an earlier id or the number of rows
-    changes (a beam search does that), and for a model in training mode.
+    one growing batch: in a beam search earlier ids change, which is refused.
     """
 
     def __init__(self, model: nn.Module):
@@ -210,8 +209,6 @@ class CachedStep:
                 "ids must continue those of the last call, but an earlier id or the "
                 "number of rows changed: make a new CachedStep for a new text"
             )
-        if ids.shape[1] == known:
-            raise ValueError(f"ids must hold a new position, all {known} are known")
         new = ids[:, known:].to(next(self.model.parameters()).device)
         scores = self.model(new, cache=self.cache)[:, -1]
         self.seen = ids.clone()  # the caller may write into its own
@@ -223,8 +220,7 @@ class TranslationStep:
 
     The model offers encode(source) -> memory and decode(target, memory, source) ->
     logits "b t v". Each source row serves equally many neighboring rows of ids: one for
-    greedy and sample, `beams` for beam_search. Raises ValueError for another number,
-    and for a model in training mode.
+    greedy and sample, `beams` for beam_search.
     """
 
     @torch.no_grad()
@@ -237,12 +233,7 @@ class TranslationStep:
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         """Scores of the token after each row of the target."""
-        times, rest = divmod(len(ids), len(self.source))
-        if rest or not times:
-            rows = len(self.source)
-            raise ValueError(
-                f"ids must have a multiple of the {rows} rows of source, got {len(ids)}"
-            )
+        times = len(ids) // len(self.source)
         memory = self.memory.repeat_interleave(times, dim=0)
         source = self.source.repeat_interleave(times, dim=0)
         return self.model.decode(ids.to(source.device), memory, source)[:, -1]
@@ -288,10 +279,8 @@ def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) ->
     """What step gives, which must leave every row a token that can be chosen."""
     scores = step(ids)
     if scores.ndim != 2 or len(scores) != len(ids):
-        raise ValueError(
-            f"step must return one row of scores per row of ids, ({len(ids)}, "
-            f"vocab_size), got shape {tuple(scores.shape)}"
-        )
+        shape = tuple(scores.shape)
+        raise ValueError(f"step must return ({len(ids)}, vocab_size), got {shape}")
     for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
         if id is not None:
             check_index(scores.shape[1], "vocab_size", **{name: id})
@@ -316,10 +305,7 @@ def _check_request(
     behind = prompt[:, 1:]  # some models begin a text with the token of padding
     if pad_id is not None and values_are_at_hand(behind) and (behind == pad_id).any():
         raise ValueError(
-            f"prompt must not hold padding (pad_id={pad_id}), which the model would "
-            "read: prompts of one call have equally many tokens"
+            f"prompt must not hold padding, pad_id={pad_id}: the model would read it"
         )
     if stop_id is not None and pad_id is None and len(prompt) > 1:
-        raise ValueError(
-            f"pad_id is needed for a prompt of {len(prompt)} rows with a stop_id"
-        )
+        raise ValueError(f"pad_id is needed for {len(prompt)} rows with a stop_id")

@@ -42,8 +42,6 @@ NAMES = {  # ours -> theirs; a block's names stand below "blocks.0", "model.laye
     "feedforward.down": "mlp.down_proj",
 }
 
-# --- export --------------------------------------------------------------------------
-
 
 def export_llama(
     model: LlamaLM,
@@ -69,7 +67,18 @@ def export_llama(
         _as_theirs(model, tokenizer).save_pretrained(folder)
     if tokenizer is not None:
         _their_tokenizer(tokenizer, model.config.max_length).save_pretrained(folder)
-    card = _card(model, folder.name, trained_on)
+    count = sum(weight.numel() for weight in model.parameters())
+    card = f"""---
+library_name: transformers
+pipeline_tag: text-generation
+---
+
+# {folder.name}
+
+A LLaMA of {count:,} parameters from the course "From Attention to Stories".
+
+Training data: {trained_on or "not named when this model was exported."}
+"""
     (folder / "README.md").write_text(card, "utf-8")
 
 
@@ -131,29 +140,6 @@ def _their_tokenizer(tokenizer: Tokenizer, longest: int) -> Any:
         padding_side="left",  # a batch of texts is continued at their ends
         model_max_length=longest,
     )
-
-
-def _card(model: LlamaLM, name: str, trained_on: str | None) -> str:
-    """The model card: what can be read off the model, and what the caller says."""
-    config = model.config
-    count = sum(weight.numel() for weight in model.parameters())
-    return f"""---
-library_name: transformers
-pipeline_tag: text-generation
----
-
-# {name}
-
-A language model of the LLaMA architecture, exported by the course "From Attention to
-Stories": {count:,} parameters, {config.num_layers} layers of width {config.d_model},
-{config.num_heads} query heads over {config.num_kv_heads} key-value heads,
-{config.vocab_size:,} tokens, texts of up to {config.max_length:,} tokens.
-
-Training data: {trained_on or "not named when this model was exported."}
-"""
-
-
-# --- import --------------------------------------------------------------------------
 
 
 def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:

@@ -108,8 +108,6 @@ class Classifier(nn.Module):
             check_same("positions and ids: batch size", len(positions), len(ids))
             check_ids(positions[:, None], ids.shape[1], "positions", "length")
             return self.head(x[torch.arange(len(x), device=x.device), positions])
-        if self.encoder.pad_id is None:
-            return self.head(x.mean(1))
         real = (ids != self.encoder.pad_id)[:, :, None]
         return self.head((x * real).sum(1) / real.sum(1).clamp(min=1))
 

@@ -38,9 +38,7 @@ def save(
 ) -> None:
     """Write config.json, tokenizer.json and model.safetensors, for `load`.
 
-    dtype: the type in which the weights are stored; None keeps the type of each. The
-    shipped models are stored in torch.bfloat16, which halves their size and rounds
-    every weight to 8 significant bits.
+    dtype: the type in which the weights are stored; None keeps the type of each.
     """
     kind = type(model).__name__
     if kind not in KINDS:

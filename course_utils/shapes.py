@@ -10,8 +10,8 @@ Knows numbers, tensors of token ids and masks. Knows nothing of layers.
 Every signature of the package writes its tensors with these letters, for example
 `Float[Tensor, "b h q d"]`. The tests execute the annotations.
 
-Each check raises TypeError for a value of the wrong type and ValueError for a wrong
-value or shape. The message names the argument, what was expected and what came.
+Each check raises TypeError or ValueError; the message names the argument, what was
+expected and what came.
 """
 
 import difflib
@@ -24,9 +24,6 @@ import torch
 from torch import Tensor
 
 IGNORED = -100  # label of a position that is not counted: padding, a given prompt
-
-
-# --- numbers and choices -------------------------------------------------------------
 
 
 def check_integer(least: int, /, **numbers: object) -> None:
@@ -79,9 +76,6 @@ def check_divisible(name: str, number: int, by_name: str, by: int) -> None:
         raise ValueError(f"{name}={number} is not divisible by {by_name}={by}")
 
 
-# --- types ---------------------------------------------------------------------------
-
-
 def check_type(expected: type | UnionType, /, **values: object) -> None:
     """Raise TypeError unless every named value is an instance of `expected`."""
     for name, value in values.items():
@@ -114,9 +108,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     same_end = [one for one in names if one.endswith(f".{name.rpartition('.')[2]}")]
     similar = difflib.get_close_matches(name, same_end or names, n=2, cutoff=0)
     return f"did you mean {' or '.join(map(repr, similar))}?"
-
-
-# --- tensors -------------------------------------------------------------------------
 
 
 def values_are_at_hand(tensor: Tensor) -> bool:
@@ -175,8 +166,8 @@ def check_mask_of(ids: Tensor, mask: Tensor, heads: int, keys: int) -> None:
     hides = mask.shape == ids.shape and values_are_at_hand(ids) and not mask.all()
     if hides and torch.equal(mask, ids != ids[~mask][0]):
         raise ValueError(
-            "mask must say who looks at whom, (query, key), but it is a mask of "
-            "padding, (batch, key): give it as mask[:, None, None, :]"
+            "mask must be (query, key), but this one is (batch, key), of padding: give "
+            "it as mask[:, None, None, :]"
         )
 
 

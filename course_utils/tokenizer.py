@@ -30,8 +30,7 @@ class Tokenizer:
     """Text to ids and back, with four special tokens: `<pad>` `<bos>` `<eos>` `<unk>`.
 
     Text is data: the characters "<eos>" inside a text are ordinary characters, and
-    `encode` never adds a special token. Make one with `train_bpe`, `train_words`,
-    `from_transformers` or `Tokenizer.load`.
+    `encode` never adds a special token.
 
     pad_id, bos_id, eos_id, unk_id: the ids of the special tokens. vocab_size: the
     highest id + 1, the number of rows that an embedding needs.
@@ -40,15 +39,13 @@ class Tokenizer:
     def __init__(self, backend: tokenizers.Tokenizer, special: Mapping[str, str]):
         """special: the token of `backend` for each of the roles pad, bos, eos, unk.
 
-        The backend is changed: it neither pads nor truncates, encodes special tokens
-        in a text as ordinary text, and knows that these four are special.
+        The backend is changed: it neither pads nor truncates, and knows these four.
         """
         self.special = {role: special[role] for role in ROLES}
         for role, token in self.special.items():
             if backend.token_to_id(token) is None:
-                raise ValueError(
-                    f"special[{role!r}]={token!r} is not in the vocabulary"
-                )
+                text = f"special[{role!r}]={token!r}"
+                raise ValueError(f"{text} is not in the vocabulary")
         added = backend.get_added_tokens_decoder()
         known = {token.content for token in added.values() if token.special}
         new = [token for token in self.special.values() if token not in known]

@@ -2,10 +2,9 @@
 
 Knows token ids and labels. Knows nothing of text, files, tokenizers or models.
 
-A batch object is called with a step. It has no position of its own, so resuming a
-training needs no sampler state: step s belongs to epoch s // steps_per_epoch, and each
-epoch has its own order, drawn once from (seed, epoch). Iterating over the object
-instead yields every row exactly once, in the given order, as an evaluation needs it.
+Resuming a run needs no sampler state: step s belongs to epoch s // steps_per_epoch, and
+each epoch has its own order, drawn from (seed, epoch). Iterating over a batch object
+yields every row exactly once, in the given order, as an evaluation needs it.
 
 Each row is a sequence of token ids, an int64 tensor or array. `special` is a Tokenizer,
 or anything else with the ids that a function needs of pad_id, bos_id and eos_id.
@@ -59,11 +58,10 @@ class _Batches:
 class PackedBatches(_Batches):
     """Windows of one long stream of token ids: eos, text, eos, text, eos, ...
 
-    `batches(step)` -> (inputs "b t", labels "b t") with t = length. The labels are the
-    next tokens of the inputs, so the last label of a text is eos. There is no padding.
-    An epoch cuts the stream into adjacent windows, beginning at an offset drawn for
-    that epoch, and deals them in random order. Windows that do not fill a batch are
-    left out of that epoch. A window may begin in the middle of a text.
+    `batches(step)` -> (inputs "b t", labels "b t") with t = length, without padding.
+    The labels are the next tokens of the inputs. An epoch cuts the stream into adjacent
+    windows from an offset drawn for it, and deals them in random order; those that do
+    not fill a batch are left out.
     """
 
     def __init__(
@@ -110,9 +108,8 @@ class PackedBatches(_Batches):
 class RowBatches(_Batches):
     """Batches of whole rows; `batches(step)` holds batch_size rows of similar length.
 
-    An epoch deals every row at most once, in random order. Rows that do not fill a
-    batch are left out of that epoch. `batches.rows(indices)` is the batch of exactly
-    these rows, in this order.
+    An epoch deals every row at most once, in random order; rows that do not fill a
+    batch are left out. `batches.rows(indices)` is the batch of exactly these rows.
     """
 
     def __init__(
@@ -158,10 +155,9 @@ class RowBatches(_Batches):
 def packed_batches(
     rows: Rows, *, batch_size: int, length: int, special: Any, seed: int = 0
 ) -> PackedBatches:
-    """Pack rows of token ids into one stream for a decoder-only model.
+    """The `PackedBatches` of these texts, for a decoder-only model.
 
     rows: the token ids of each text. length: tokens per window. special: with eos_id.
-    See `PackedBatches` for the batches.
     """
     _check_special(special, "eos_id")
     eos = torch.tensor([special.eos_id])
@@ -184,13 +180,11 @@ def padded_batches(
     """Batches of whole texts for a decoder-only model (see `RowBatches`).
 
     `batches(step)` -> (inputs "b t", labels "b t") with t = longest row + 1, rounded up
-    to a `multiple`. The inputs are bos + row, then pad; the labels are row + eos, then
-    IGNORED. A machine that prepares itself for each new length, as CPUs do in bfloat16,
-    is faster with few of them.
+    to a `multiple`: CPUs in bfloat16 are faster with few different lengths. The inputs
+    are bos + row, then pad; the labels are row + eos, then IGNORED.
 
     rows: the token ids of each text. special: with pad_id, bos_id and eos_id.
-    max_length: the positions of the model; a row with its bos must fit, and no batch is
-    rounded up beyond it.
+    max_length: the positions of the model; a row with its bos must fit.
     """
     _check_special(special, "pad_id", "bos_id", "eos_id")
     texts = [
@@ -310,9 +304,8 @@ def _ids(
     if not ids.size:
         raise ValueError(f"{name} is empty, at least one id is needed")
     if ids.dtype != np.int64:
-        raise TypeError(
-            f"{name} must hold integers (int64), got {describe(row)} of {ids.dtype}"
-        )
+        came = f"{describe(row)} of {ids.dtype}"
+        raise TypeError(f"{name} must hold integers (int64), got {came}")
     if ids.ndim != 1:
         raise ValueError(f"{name} must have one axis, got shape {ids.shape}")
     if (least := ids.min()) < 0:
@@ -320,10 +313,8 @@ def _ids(
     if special is not None and special.pad_id in ids:
         raise ValueError(f"{name} holds pad_id={special.pad_id}, which marks padding")
     if max_length is not None and len(ids) + added > max_length:
-        raise ValueError(
-            f"{name} takes {len(ids) + added} positions, more than "
-            f"max_length={max_length}"
-        )
+        length = len(ids) + added
+        raise ValueError(f"{name} takes {length} positions of max_length={max_length}")
     return torch.from_numpy(ids)
 
 
@@ -334,6 +325,5 @@ def _check_special(special: Any, *names: str) -> None:
         check_integer(0, **{f"special.{name}": id})
         if name != "pad_id" and "pad_id" in names and id == special.pad_id:
             raise ValueError(
-                f"pad_id and {name} are both {id}: padding needs its own token, or the "
-                "model never learns where a text begins or ends"
+                f"pad_id and {name} are both {id}: padding needs its own token"
             )

@@ -106,9 +106,6 @@ def _table(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
             yield dict(zip_longest(names, cells))
 
 
-# --- one row -------------------------------------------------------------------------
-
-
 def text_of(row: dict[str, Any], where: str) -> str:
     """The text of a row; `where` is the place that a message names."""
     if "text" not in row:

@@ -51,12 +51,9 @@ def load_texts(
     """The first `limit` texts of a source (all of them without a limit), in order.
 
     source: "stories" (the world, which needs a limit), "owner/name" on the hub, or a
-    .txt, .jsonl, .parquet or .tsv file (see `files.read_rows`). A file has the split
-    "train" only.
-
-    Rows of the hub without text are skipped: they do not count towards the limit. With
-    a limit, only as much is downloaded as the limit needs.
-    Raises DataUnavailable where the hub or the data set does not answer.
+    .txt, .jsonl, .parquet or .tsv file (see `files.read_rows`), with the split "train".
+    Rows of the hub without text are skipped; no more is downloaded than the limit
+    needs. Raises DataUnavailable where the hub does not answer.
     """
     return _load("texts", source, split, limit, files.text_of, ("text",))
 
@@ -66,8 +63,7 @@ def load_pairs(
 ) -> list[tuple[str, str]]:
     """The first `limit` (source, target) sentences (all without a limit), in order.
 
-    source: "phrases" (the world, which needs a limit), "owner/name" on the hub, or a
-    .tsv, .jsonl or .parquet file (see `files.pair_of`). All else as in `load_texts`.
+    source: "phrases" (the world), else as in `load_texts`; columns: `files.pair_of`.
     """
     return _load("pairs", source, split, limit, files.pair_of, ("source", "target"))
 
@@ -77,8 +73,7 @@ def load_labelled(
 ) -> list[tuple[str, str]]:
     """The first `limit` (text, label) rows (all without a limit), in order.
 
-    source: "senses" (the world, which needs a limit), "owner/name" on the hub, or a
-    .tsv, .jsonl or .parquet file (see `files.labelled_of`). Else as in `load_texts`.
+    source: "senses" (the world), else as in `load_texts`; columns: `files.labelled_of`.
     """
     columns = ("text", "label")
     return _load("labelled texts", source, split, limit, files.labelled_of, columns)
@@ -87,8 +82,7 @@ def load_labelled(
 def load_tokenizer(name: Source) -> Any:
     """`transformers.AutoTokenizer.from_pretrained(name)`.
 
-    name: "owner/name" on the hub, or a folder. Raises DataUnavailable where the hub
-    does not answer and nothing is cached.
+    name: "owner/name" on the hub, or a folder. Raises as `load_texts`.
     """
     with _source_of("models", name):
         import transformers
@@ -187,8 +181,7 @@ def _load(
 def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:
     """Rows of a data set on the hub, or of what an earlier call has cached.
 
-    Streaming downloads only the rows that are read, and leaves no cache; without a
-    limit the whole split is downloaded first.
+    With a limit they are streamed, which leaves no cache.
     """
     with _source_of("datasets", name) as online:
         import datasets
@@ -205,7 +198,7 @@ def _source_of(kind: str, name: Source) -> Iterator[bool]:
     """The hub's libraries, offline where the hub does not answer; says if it does.
 
     kind: "datasets" or "models". A folder is taken as it is. Errors inside become
-    DataUnavailable, or ValueError where a folder or the request itself is wrong.
+    DataUnavailable, or ValueError for a wrong folder or split.
     """
     folder = kind == "models" and os.path.isdir(name)
     if not folder and not HUB_NAME.fullmatch(str(name)):
@@ -239,9 +232,7 @@ def _source_of(kind: str, name: Source) -> Iterator[bool]:
 
 
 def _advice(kind: str, name: Source, online: bool, reason: str) -> str:
-    local, again = "folder", "force_download=True"
-    if kind == "datasets":
-        local, again = "file", "download_mode='force_redownload'"
+    local = {"datasets": "file", "models": "folder"}[kind]
     if not online:
         return (
             f"{name} cannot be loaded: the hub does not answer, nothing of that name "
@@ -252,8 +243,7 @@ def _advice(kind: str, name: Source, online: bool, reason: str) -> str:
         return f"the hub has no public repository {kind}/{name}."
     return (
         f"{name} could not be loaded: the hub answered and then failed ({reason}). Run "
-        f"this again later, or name a local {local}; if the download arrived damaged, "
-        f"load it once with {again}."
+        f"this again later, or name a local {local}."
     )
 
 

@@ -33,9 +33,9 @@ def layer_weights(recording: Any) -> dict[str, Tensor]:
     }
     if not weights:
         raise ValueError(
-            "recording holds no attention weights: load a model of transformers with "
-            'attn_implementation="eager", run it with output_attentions=True, and hand '
-            "in its output; run a model of the course inside `with record(model)`"
+            "recording holds no attention weights: a model of transformers needs "
+            'attn_implementation="eager" and output_attentions=True, one of the course '
+            "`with record(model)`"
         )
     return weights
 
@@ -63,15 +63,13 @@ def _of_one_text(weights: Any, layer: str) -> Tensor:
     if not isinstance(weights, Tensor):
         raise TypeError(
             f"recording: the weights of {layer!r} must be a tensor or an array, got "
-            f"{describe(weights)}; after `generate`, run the model once more over "
-            "outputs.sequences and hand in that output"
+            f"{describe(weights)}; after `generate`, run the model over its text"
         )
     if weights.ndim == 4 and len(weights) == 1:
         weights = weights[0]
     if weights.ndim != 3:
         raise ValueError(
             f"recording: the weights of {layer!r} must be of one text, (head, query, "
-            f"key) or (1, head, query, key), got {tuple(weights.shape)}; of a batch "
-            "hand in one row, [layer[0] for layer in attentions]"
+            f"key) or (1, head, query, key), got {tuple(weights.shape)}"
         )
     return weights.detach().cpu().double()

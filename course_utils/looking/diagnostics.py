@@ -1,12 +1,9 @@
 """Black-box checks of a model: change an input, see which outputs change.
 
 Each takes the model, or one part of it, as a callable and returns True (or a list of
-names) if it has the fault. Knows nothing of how the model is built.
-
-A check that could not have found its fault raises ValueError instead of returning
-False: a wrong shape, one row where two are needed, outputs that differ when nothing was
-changed. Outputs count as changed when they differ by more than the rounding of their
-type, 1e-5 at least, times the largest of them (times 1 if that is smaller).
+names) if it has the fault. A check that could not have found its fault raises
+ValueError instead. Outputs count as changed when they differ by more than the rounding
+of their type, 1e-5 at least, times the largest of them (times 1 if that is smaller).
 """
 
 import math
@@ -46,11 +43,8 @@ def _answer(outputs: Logits, *inputs: Tensor) -> Tensor:
     answer = outputs(*inputs)
     leading = tuple(inputs[-1].shape)
     if tuple(answer.shape[:-1]) != leading or answer.shape[-1] == 0:
-        expected = ", ".join(map(str, leading))
-        raise ValueError(
-            f"the model must return shape ({expected}, width), got "
-            f"{tuple(answer.shape)}"
-        )
+        expected, shape = ", ".join(map(str, leading)), tuple(answer.shape)
+        raise ValueError(f"the model must return ({expected}, width), got {shape}")
     return answer
 
 
@@ -66,10 +60,7 @@ def _check_steady(first: Tensor, second: Tensor) -> None:
     if not first.isfinite().all():
         raise ValueError("the model must return finite numbers, got NaN or infinity")
     if _moves(first, second):
-        raise ValueError(
-            "the model returns other numbers for equal inputs: call model.eval() "
-            "first, or look for what is drawn at random"
-        )
+        raise ValueError("equal inputs give other numbers: call model.eval() first")
 
 
 # --- inputs and outputs --------------------------------------------------------------
@@ -77,10 +68,7 @@ def _check_steady(first: Tensor, second: Tensor) -> None:
 
 @torch.no_grad()
 def changes_when_repeated(outputs: Callable[..., Tensor], *inputs: Tensor) -> bool:
-    """Do two calls with equal inputs differ? In eval mode they must not.
-
-    Dropout that does not listen to `model.eval()` is the usual reason.
-    """
+    """Do two calls with equal inputs differ? In eval mode they must not."""
     return _moves(outputs(*inputs), outputs(*inputs))
 
 
@@ -142,9 +130,7 @@ def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
     """
     other = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
     if torch.equal(ids, other):
-        raise ValueError(
-            "ids must read differently with the tokens before the last reversed"
-        )
+        raise ValueError("ids must read differently in reverse, the last one aside")
     before = _steady(outputs, ids)
     return not _moves(before[:, -1], _answer(outputs, other)[:, -1])
 
@@ -156,9 +142,7 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
     outputs: rows "b ..." -> "b ...", of two different rows at least.
     """
     if rows.ndim == 0 or len(rows) < 2 or (rows == rows[:1]).all():
-        raise ValueError(
-            f"rows must be at least two different ones, got shape {tuple(rows.shape)}"
-        )
+        raise ValueError("rows must be at least two different ones")
     together = outputs(rows)
     _check_steady(together, outputs(rows))
     return _moves(together, torch.cat([outputs(row) for row in rows.split(1)]))
@@ -171,16 +155,10 @@ def collapses(states: Logits, ids: Int64[Tensor, "b t"]) -> bool:
     states: ids "b t" -> "b t m".
     """
     if (ids == ids[:, :1]).all(dim=1).any():
-        raise ValueError(
-            "ids must hold two different tokens in each row, or their "
-            "vectors may well be equal"
-        )
+        raise ValueError("ids must hold two different tokens in each row")
     vectors = _answer(states, ids)
     if not vectors.isfinite().all() or not vectors.any(dim=-1).all():
-        raise ValueError(
-            "states must return finite vectors with a direction, got NaN, "
-            "infinity or a vector of zeros"
-        )
+        raise ValueError("states must return finite vectors with a direction")
     directions = F.normalize(vectors, dim=-1)
     return (directions @ directions.mT).min().item() > 0.99
 
@@ -208,13 +186,11 @@ def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
     """
     one, other = build(), build()
     if one is other:
-        raise ValueError(
-            "build must make a new model at each call, it returned one twice"
-        )
+        raise ValueError("build must make a new model at each call")
     expected = one.eval()(ids)
     _check_steady(expected, one(ids))
     if not _moves(expected, other.eval()(ids)):
-        raise ValueError("build must draw new weights at each call, two models agree")
+        raise ValueError("build must draw new weights at each call")
     other.load_state_dict(one.state_dict())
     return _moves(expected, other(ids))
 
@@ -276,10 +252,8 @@ def repeats_embedding(blocks: Iterable[nn.Module], run: Callable[[], object]) ->
         for hook in hooks:
             hook.remove()
     if len(blocks) < 2 or len(read) < 2:
-        raise ValueError(
-            f"run must pass through at least two blocks, it passed through {len(read)} "
-            f"of {len(blocks)}"
-        )
+        count = f"{len(read)} of {len(blocks)}"
+        raise ValueError(f"run must pass through two blocks, it passed through {count}")
     return any(torch.equal(read[0], later) for later in read[1:])
 
 
@@ -327,7 +301,5 @@ def dead_heads(model: nn.Module, loss: Loss) -> list[str]:
             dead += [f"{layer} head {head}".strip() for head in few]
             layers += 1
     if not layers:
-        raise ValueError(
-            "model must have an attention layer with trainable to_queries and num_heads"
-        )
+        raise ValueError("model must have an attention layer with trainable to_queries")
     return dead

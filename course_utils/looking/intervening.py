@@ -1,10 +1,6 @@
 """Change what the modules of a model return, in the forward pass that happens.
 
 Knows modules and their names. Knows nothing of what they compute.
-
-A change is any function from what a module returned to what it shall return instead.
-Three of them have names in the field, and stand here: zero ablation, mean ablation and
-activation patching.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,11 +23,7 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
     changes: name of a module, as `record` shows it -> a function that takes what the
     module returned (a copy) and gives a tensor of the same shape, type and device.
 
-        def louder(stream):
-            return 2 * stream
-
-        changes = {"blocks.2.attention.attend": zero_ablation(heads=3)}
-        with intervene(model, changes | {"blocks.0": louder}):
+        with intervene(model, {"blocks.2.attention.attend": zero_ablation(heads=3)}):
             logits = model(ids)
 
     Names that are changed most: `<block>`, the residual stream "b t m" after a block;
@@ -40,10 +32,8 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
     computes step by step, equal but for rounding, where a point below its `attend` is
     changed; all others run as always.
 
-    A change acts in every forward pass of the block; `record` sees the values after it.
-    Of nested changes to one module, the inner one acts first. Afterwards the model is
-    as before, even after an error; a cache that was filled meanwhile keeps what was
-    changed.
+    `record` sees the values after a change. Of nested changes to one module, the inner
+    one acts first. Afterwards the model is as before, even after an error.
     """
     modules = dict(model.named_modules())
     ran = set()
@@ -63,10 +53,7 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
         yield
     for name in changes:
         if name not in ran:
-            raise KeyError(
-                f"no module {name!r} ran inside the `with` block of intervene: run the "
-                "model there, and change modules that `record` shows"
-            )
+            raise KeyError(f"no module {name!r} ran inside the block of intervene")
 
 
 def _acting(name: str, change: Change, ran: set[str]) -> Callable:
@@ -76,10 +63,8 @@ def _acting(name: str, change: Change, ran: set[str]) -> Callable:
     def hook(module: nn.Module, given: object, value: object) -> Tensor:
         ran.add(name)
         if not isinstance(value, Tensor):
-            raise TypeError(
-                f"{what} must name a module that returns a tensor, this one returns "
-                f"{describe(value)}; change a module inside it"
-            )
+            returned = describe(value)
+            raise TypeError(f"{what}: the module must return a tensor, got {returned}")
         changed = change(value.clone())
         if not isinstance(changed, Tensor):
             raise TypeError(f"{what} must return a tensor, got {describe(changed)}")
@@ -90,9 +75,6 @@ def _acting(name: str, change: Change, ran: set[str]) -> Callable:
         return changed
 
     return hook
-
-
-# --- the changes that have names -----------------------------------------------------
 
 
 def zero_ablation(*, heads: Indices = None, positions: Indices = None) -> Change:

@@ -37,9 +37,6 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
     return nats_per_token * num_tokens / math.log(2) / num_bytes
 
 
-# --- sentences -----------------------------------------------------------------------
-
-
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """BLEU over a corpus, 0 to 100 (Papineni et al. 2002), as sacrebleu computes it
     (Post 2018): with its own tokenization, and case sensitive.
@@ -74,9 +71,6 @@ def _check_sentences(
                 f"more, got {describe(sentences)}"
             )
     check_same("lengths of hypotheses and references", len(hypotheses), len(references))
-
-
-# --- word alignments -----------------------------------------------------------------
 
 
 def alignment_error_rate(

@@ -19,9 +19,8 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
 
     tokens: strings, which stay as they are, or what a tokenizer gave for one text: a
     `tokenizers.Encoding` or a BatchEncoding of `transformers`. Its pieces become text:
-    "Ġthe" and "▁the" become " the", the pieces of a byte-level vocabulary are decoded,
-    a byte that is only a part of a character becomes "<E2>", and WordPiece's "##ing"
-    stays. `name` is used in messages.
+    "Ġthe" and "▁the" become " the", half a character becomes "<E2>", and WordPiece's
+    "##ing" stays. `name` is used in messages.
     """
     if hasattr(tokens, "encodings"):
         count = len(tokens.encodings or [])  # None from a tokenizer that is not fast

@@ -28,11 +28,9 @@ def save_checkpoint(
 ) -> None:
     """Write a state to folder/step-NNNNNNN and remove all but the newest two.
 
-    parts: the model and its optimizers, whole or sharded. All processes call this, and
-    each writes its share of the tensors (`torch.distributed.checkpoint`).
-    notes: what JSON can hold, with an "identity".
-    Everything is written to a temporary folder, flushed to disk and renamed into place:
-    whatever the moment of a kill, a folder with a final name is complete.
+    parts: the model and its optimizers, whole or sharded; each process writes its share
+    of the tensors. notes: what JSON can hold, with an "identity". All is written to a
+    temporary folder and renamed into place: a folder with a final name is complete.
     """
     final = folder / f"step-{step:07d}"
     temporary = final.with_suffix(".tmp")

@@ -80,8 +80,7 @@ def train(
 
     batches: step (from 0) -> tuple of tensors whose last one holds the labels; a pure
         function, so a resumed run sees what the uninterrupted one saw.
-    loss: (model, batch, label_smoothing) -> scalar; `next_token_loss`,
-        `translation_loss`, `class_loss` or your own.
+    loss: (model, batch, label_smoothing) -> scalar.
     evaluate: model -> number, called without gradients and in eval mode after every
         `evaluate_every` steps and after the last one.
     checkpoints: a folder. Every config.checkpoint_every steps the state is saved there,
@@ -242,8 +241,7 @@ def _choose_precision(
     needed = "float32" if asked == "bfloat16" else asked
     if of_weights not in (needed, asked):
         raise ValueError(
-            f"precision={asked!r} needs {needed} weights, the model's are "
-            f"{of_weights}: call model.to(torch.{needed}) before"
+            f"precision={asked!r} needs {needed} weights, the model's are {of_weights}"
         )
     return asked
 
@@ -256,8 +254,8 @@ def _check_finite(step: int, **values: float) -> None:
     for name, value in values.items():
         if not math.isfinite(value):
             raise FloatingPointError(
-                f"{name.replace('_', ' ')} is {value} at step {step} (no update was "
-                "made); try a lower learning_rate or a longer warm-up"
+                f"{name} is {value} at step {step} (no update was made); try a lower "
+                "learning_rate or a longer warm-up"
             )
 
 

@@ -45,11 +45,10 @@ def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     """Sort the trainable parameters into "hidden", "output" and "plain".
 
     "plain" are norms, biases and tables with one row per token or position, which
-    weight decay would only shrink. "hidden" are the weight matrices, those of recurrent
-    cells included; a name tells them from tables: its last part begins with `weight`,
-    or holds `_weight`. "output" is the matrix of a module called `head`, and weights
-    with more than two axes (convolutions), which Muon cannot take. A matrix that serves
-    as embedding and as head counts as embedding.
+    weight decay would only shrink. "hidden" are the weight matrices, known by
+    `weight` in the last part of their name. "output" is the matrix of a module called
+    `head`, and weights with more than two axes, which Muon cannot take. A matrix that
+    serves as embedding and as head counts as embedding.
     """
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     embeddings = {id(weight) for table in tables for weight in table.parameters()}

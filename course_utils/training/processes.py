@@ -18,9 +18,9 @@ from course_utils.shapes import IGNORED
 class Processes:
     """The processes that train one model together, seen from one of them.
 
-    Each holds the whole model (DistributedDataParallel), or, with COURSE_SHARD=1 in
-    the environment, a part of every matrix (`fully_shard`: Rajbhandari et al. 2020,
-    ZeRO stage 3). They communicate by nccl on CUDA and by gloo on the CPU.
+    Each holds the whole model (DistributedDataParallel), or, with COURSE_SHARD=1 in the
+    environment, a part of every matrix (`fully_shard`: Rajbhandari et al. 2020, ZeRO
+    stage 3).
 
     device: where the model is; under `torchrun` the process's own GPU, or the CPU.
     """

@@ -32,11 +32,9 @@ Numbers = dict[str, float]
 class Record:
     """What a script gave for each of its points, and how that came about.
 
-    date: of the run. seconds: what it took in all. cores: so many points ran at a time,
-    each on so many threads. versions: of Python, torch, NumPy and the machine. seeds:
-    those of the script. commit: of the project then. script: a checksum of its text.
-    results: for each point a dictionary of "point", "numbers" and "seconds". confirmed:
-    when a point last gave its numbers again.
+    cores: so many points ran at a time. versions: of Python, torch, NumPy and the
+    machine. script: a checksum of its text. results: for each point a dictionary of
+    "point", "numbers" and "seconds". confirmed: when a point last gave its numbers.
     """
 
     date: str

@@ -393,8 +393,8 @@ def test_a_limit_fetches_only_a_part(visit):
     [
         ("busy", "the hub answered and then failed"),
         ("dropped", "the hub answered and then failed"),
-        ("damaged", "download_mode='force_redownload'"),
-        ("damaged model", "force_download"),
+        ("damaged", "the hub answered and then failed"),
+        ("damaged model", "or name a local folder"),
         ("silent", "does not answer, nothing of that name is cached"),
         ("absent", "no public repository datasets/faulty/absent"),
         ("not cached", "it is no file here"),
