@@ -208,7 +208,7 @@ def test_a_layer_without_attention_leaves_the_others_their_numbers(displayed):
 def test_the_weights_of_generate_are_refused_with_the_way_out(name):
     options = {"output_attentions": True, "return_dict_in_generate": True}
     out = model(name).generate(IDS, max_new_tokens=3, do_sample=False, **options)
-    with pytest.raises(TypeError, match=r"after `generate`.* outputs\.sequences"):
+    with pytest.raises(TypeError, match="after `generate`, run the model"):
         show_attention(out, WORDS, WORDS if name in PAIRED else None, title="t")
 
 
@@ -253,7 +253,7 @@ def test_the_names_of_modules_tell_what_a_layer_looks_at(names, displayed):
     assert all(part["layers"] == ["0", "1", "2"] for part in data["parts"])
 
 
-EAGER = r'attn_implementation="eager", run it with output_attentions=True'
+EAGER = 'needs attn_implementation="eager" and output_attentions=True'
 
 
 @pytest.mark.parametrize("name", ["LlamaForCausalLM", "BertModel", "MarianMTModel"])
@@ -278,7 +278,7 @@ def test_a_batch_is_refused_and_its_rows_are_shown(displayed):
     rows = torch.cat([IDS, IDS.flip(1)])
     with torch.no_grad():
         attentions = model("BertModel")(rows, output_attentions=True).attentions
-    with pytest.raises(ValueError, match=r"one text.* got \(2, 4, 7, 7\); of a batch"):
+    with pytest.raises(ValueError, match=r"one text.* got \(2, 4, 7, 7\)"):
         show_attention(attentions, WORDS, title="t")
     show_attention([layer[1] for layer in attentions], WORDS, title="t")
     parts, _ = held(displayed)
