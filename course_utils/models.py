@@ -37,11 +37,9 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.scale = math.sqrt(config.d_model)
 
-    def forward(
-        self, ids: Int64[Tensor, "b t"], start: int = 0
-    ) -> Float[Tensor, "b t m"]:
-        """start: position of the first id."""
-        return self.dropout(self.positions(self.tokens(ids) * self.scale, start))
+    def forward(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b t m"]:
+        """One vector per id."""
+        return self.dropout(self.positions(self.tokens(ids) * self.scale))
 
 
 class Encoder(nn.Module):

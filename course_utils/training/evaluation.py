@@ -13,7 +13,7 @@ from torch import nn
 from course_utils.training.losses import (
     Batches,
     Loss,
-    check_batch,
+    count_labels,
     next_token_loss,
     to_device,
 )
@@ -35,7 +35,7 @@ def mean_loss(
     with evaluating(model):
         for step in range(count):
             batch = batches(step)
-            labels = check_batch(batch, step)
+            labels = count_labels(batch, step)
             value = loss(model, to_device(batch, device, dtype), 0.0)
             total += value.item() * labels
             counted += labels

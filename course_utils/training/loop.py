@@ -24,7 +24,7 @@ from course_utils.training.evaluation import evaluating
 from course_utils.training.losses import (
     Batches,
     Loss,
-    check_batch,
+    count_labels,
     next_token_loss,
     to_device,
 )
@@ -171,7 +171,7 @@ class _Run:
         """One batch, one change of the weights."""
         self.seed(step)
         batch = self.batches(step)
-        counted = check_batch(batch, step)
+        counted = count_labels(batch, step)
         batch, weight = self.processes.rows_of_rank(batch)
         batch = to_device(batch, self.device, self.dtype)
         with self.autocast():

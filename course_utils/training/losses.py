@@ -11,7 +11,7 @@ from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from course_utils.shapes import IGNORED, check_same, describe, values_are_at_hand
+from course_utils.shapes import IGNORED, check_same, values_are_at_hand
 
 Batch = Sequence[Tensor]
 Batches = Callable[[int], Batch]
@@ -69,22 +69,8 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
     return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)
 
 
-def check_batch(batch: object, step: int) -> int:
-    """How many labels of a batch count: those of its last tensor that are not IGNORED.
-
-    Raises TypeError or ValueError for a batch that cannot be trained on.
-    """
-    must = f"batches({step}) must be a tuple of tensors"
-    if not isinstance(batch, tuple | list):
-        raise TypeError(f"{must}, got {describe(batch)}")
-    for part in batch:
-        if not isinstance(part, Tensor):
-            raise TypeError(f"{must}, got {describe(part)} in it")
-    if len({*map(len, batch)}) != 1:
-        shapes = [tuple(x.shape) for x in batch]
-        raise ValueError(
-            f"batches({step}) must be tensors of equally many rows, got shapes {shapes}"
-        )
+def count_labels(batch: Batch, step: int) -> int:
+    """How many labels of a batch, its last tensor, are not IGNORED; one at least."""
     counted = int((batch[-1] != IGNORED).sum())
     if not counted:
         raise ValueError(f"batches({step}): every label is {IGNORED} (ignored)")

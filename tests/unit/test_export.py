@@ -59,13 +59,6 @@ def change_settings(folder, **changes):
     path.write_text(json.dumps(settings))
 
 
-def test_neither_way_draws_a_bar(tmp_path, capfd, monkeypatch):
-    monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    export_llama(make_model(), tmp_path / "ours")
-    import_llama(tmp_path / "ours")
-    assert capfd.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize("num_kv_heads", [1, 2, 6])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 def test_logits_survive_the_way_there_and_back(tmp_path, num_kv_heads, tied):
