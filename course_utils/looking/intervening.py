@@ -140,6 +140,10 @@ def activation_patch(
 
 def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Change:
     """A change to `new`, in these heads at these positions; None: in all of them."""
+    heads, positions = (
+        list(given) if isinstance(given, Iterable) else given
+        for given in (heads, positions)
+    )
 
     def change(value: Tensor) -> Tensor:
         replaced = torch.ones_like(value, dtype=torch.bool)
@@ -162,7 +166,7 @@ def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Cha
     return change
 
 
-def _marked(indices: int | Iterable[int], size: int, value: Tensor) -> Tensor:
+def _marked(indices: int | list[int], size: int, value: Tensor) -> Tensor:
     marked = torch.zeros(size, dtype=torch.bool, device=value.device)
-    marked[indices if isinstance(indices, int) else list(indices)] = True
+    marked[[indices] if isinstance(indices, int) else indices] = True
     return marked
