@@ -17,8 +17,6 @@ expected and what came.
 import difflib
 from collections.abc import Iterable, Sized
 from numbers import Integral, Real
-from types import UnionType
-from typing import get_args
 
 import torch
 from torch import Tensor
@@ -76,27 +74,21 @@ def check_divisible(name: str, number: int, by_name: str, by: int) -> None:
         raise ValueError(f"{name}={number} is not divisible by {by_name}={by}")
 
 
-def check_type(expected: type | UnionType, /, **values: object) -> None:
+def check_type(expected: type, /, **values: object) -> None:
     """Raise TypeError unless every named value is an instance of `expected`."""
     for name, value in values.items():
         if not isinstance(value, expected):
-            kinds = " or ".join(
-                kind.__name__ for kind in get_args(expected) or [expected]
-            )
-            raise TypeError(f"{name} must be of type {kinds}, got {describe(value)}")
+            kind = expected.__name__
+            raise TypeError(f"{name} must be of type {kind}, got {describe(value)}")
 
 
 def describe(value: object) -> str:
-    """A value as an error message shows it: short, with its type if that helps."""
-    if value is None or isinstance(value, bool):
-        return str(value)
+    """A value as an error message shows it: short, with its type."""
     kind = type(value).__name__
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
-    if isinstance(value, str):
-        return repr(value if len(value) <= 60 else value[:60] + "…")
-    if isinstance(value, Real):
-        return f"{value} ({kind})"
+    if value is None or isinstance(value, str | Real):
+        return f"{value!r:.60} ({kind})"
     if isinstance(value, Sized) and not isinstance(value, type):
         return f"a {kind} of length {len(value)}"
     return kind
