@@ -3,20 +3,17 @@
 Knows the graph of stories. Knows nothing of models.
 """
 
-import dataclasses
-import functools
 from dataclasses import dataclass
 
 from known_worlds.stories import vocabulary
 from known_worlds.story_grammar import (
     END,
-    Filler,
     Use,
     load_grammar,
     pieces,
     spell,
 )
-from known_worlds.story_graph import Reading, advance, first_node, load_graph
+from known_worlds.story_graph import Reading, advance, load_graph
 
 SLOT_KINDS = {
     **dict.fromkeys(("hero", "friend", "petname"), "name"),
@@ -58,35 +55,19 @@ class Grade:
         return self.mistake.message if self.mistake else "full marks"
 
 
-def grade(text: str, extra_names: dict[str, str] | None = None) -> Grade:
-    """Whether a text belongs to the story world; if not, where it first goes wrong.
-
-    extra_names: more heroes, for example {"Zoe": "girl"}. Raises ValueError for a child
-    that is neither "girl" nor "boy".
-    """
-    slots = load_grammar().slots
-    slots = slots | {"hero": _with_more_heroes(slots, extra_names or {})}
+def grade(text: str) -> Grade:
+    """Whether a text belongs to the story world; if not, where it first goes wrong."""
     tokens = [*pieces(text), END]
-    readings = [Reading(1.0, first_node(load_grammar(), load_graph()), {})]
+    readings = [Reading(1.0, load_graph(), {})]
     plot = None
     for position, token in enumerate(tokens):
-        after = advance(readings, token, slots)
+        after = advance(readings, token, load_grammar().slots)
         if not after:
             where = "".join(tokens[max(0, position - 3) : position]).strip()
             return Grade(_named(token, position, readings, where), plot)
         readings = after
         plot = _plot(readings) or plot
     return Grade(None, plot)
-
-
-def _with_more_heroes(slots: dict, names: dict[str, str]):
-    pronouns = {child.text: child.pronoun for child in slots["child"].fillers}
-    for name, child in names.items():
-        if child not in pronouns:
-            known = " or ".join(map(repr, pronouns))
-            raise ValueError(f"extra_names[{name!r}] must be {known}, got {child!r}")
-    more = tuple(Filler(name, pronouns[child]) for name, child in names.items())
-    return dataclasses.replace(slots["hero"], fillers=slots["hero"].fillers + more)
 
 
 def _plot(readings: list[Reading]) -> str | None:
@@ -113,7 +94,7 @@ def _named(token: str, position: int, readings: list[Reading], where: str) -> Mi
         kind, reason = "no ending", "the story ends too early"
     elif any(END in reading.node.steps for reading in readings):
         kind, reason = "after the end", f"the story has already ended before {word}"
-    elif token not in _known():
+    elif token not in vocabulary():
         kind, reason = "unknown word", f"no story has the word {word}"
     else:
         kind, reason = "wording", f"{word} cannot stand here"
@@ -124,8 +105,3 @@ def _named(token: str, position: int, readings: list[Reading], where: str) -> Mi
 
 def _kind_of(use: Use) -> str:
     return "pronoun" if use.form != "word" else SLOT_KINDS.get(use.slot, "object")
-
-
-@functools.cache
-def _known() -> frozenset[str]:
-    return frozenset(vocabulary())

@@ -48,7 +48,6 @@ class Clauses(NounPhrases):
         if roll < 28 and pronouns:
             pronoun = self.draw.pick(pronouns)
             person, gender = SUBJECTS[pronoun]
-            self.features.add("dropped pronoun")
             return Phrase(both(f"{pronoun}:~f", "", "V"), person, gender, "", pronoun)
         first, second = self.name("S"), self.name("Z")
         if roll < 48 or first.words.english[0][0] == second.words.english[0][0]:
@@ -176,6 +175,5 @@ class Clauses(NounPhrases):
             return clause
         row = self.draw.pick(rows)
         time = both(row[1], row[2], "T")
-        self.features.add("time")
         first = self.mark == "." and self.draw.chance(30)
         return time + clause if first else clause + time

@@ -95,7 +95,7 @@ class NounPhrases:
         self.adverb = ""
         self.question = False
         self.mark = "."
-        self.features: set[str] = set()
+        self.features: set[str] = set()  # "clitic", "relative clause"
         self.held: set[str] = set()
 
     def noun(self, kinds: Sequence[str], role: str) -> tuple[str, list[str]]:
@@ -172,7 +172,6 @@ class NounPhrases:
 
     def behind(self, noun: Both, adjective: Both) -> Both:
         """A red house, una casa roja: the alignment links cross."""
-        self.features.add("moved adjective")
         return Both(adjective.english + noun.english, noun.spanish + adjective.spanish)
 
     def front(self, path: str, det: list[str], column: int, good: bool) -> Both:
@@ -186,7 +185,6 @@ class NounPhrases:
             return Both()
         table = self.grammar["determiners"]["front"]
         row = self.draw.pick([row for row in table if row[2] in takes])
-        self.features.add("front adjective")
         return both(f"{row[0]}:f", f"{row[1].split()[column]}:f", path)
 
     def owned(self, path: str, core: Both, column: int) -> Both:
@@ -197,7 +195,6 @@ class NounPhrases:
             _, noun = self.noun(["person"], "other")
             owner = both(f"{noun[0].split()[0]}:o", f"{noun[1].split()[0]}:o", path)
             owner = both("the:q", f"{ARTICLES[noun[2] == 'f']}:q", path) + owner
-        self.features.add("owner")
         spanish = words(f"{ARTICLES[column]}:~g", path) + core.spanish
         spanish = spanish + words("de:g", path) + owner.spanish
         return Both(owner.english + words("'s:g", path) + core.english, spanish)

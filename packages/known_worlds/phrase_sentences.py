@@ -26,13 +26,7 @@ class Sentence(Clauses):
     def __init__(self, draw: Draw, goal: str) -> None:
         super().__init__(draw, goal)
         self.shape = draw.weighted(self.grammar["shapes"])
-        self.features.add(self.shape)
         self.words: Both = getattr(self, f"shape_{self.shape}")()
-        self.features.add(self.tense)
-        if self.adverb in ("not", "never"):
-            self.features.add("negation")
-        if self.mark == "?":
-            self.features.add("question")
 
     def shape_do(self) -> Both:
         """The boy reads the book in the garden."""
@@ -113,7 +107,6 @@ class Sentence(Clauses):
         place = self.site("P", verb[7])
         if self.draw.chance(25):  # no place: forget the one that was drawn
             place = Both()
-            self.features.discard("moved adjective")
             self.held.discard("adjective")
         return self.timed(self.clause(verb, self.actor(verb), place))
 
@@ -169,7 +162,7 @@ class Sentence(Clauses):
         self.features.add("clitic")
         agent = both("", "a:~Sn") + subject.words
         clitic = "les:~Sn" if subject.person == 3 else "le:~Sn"
-        if "dropped pronoun" in self.features and subject.pronoun in SUBJECTS:
+        if subject.pronoun in SUBJECTS:
             agent = both(f"{subject.pronoun}:Sn", "")
             clitic = f"{LIKERS[subject.pronoun]}:Sn"
         person, liked = self.liked(verb)

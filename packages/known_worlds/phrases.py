@@ -30,9 +30,6 @@ class Pair:
     `alignment` holds the sure links; `possible` holds these and the ambiguous ones,
     such as a dropped pronoun and its verb (sure and possible as in Och and Ney, 2003).
     Tokens are the pieces of GPT-2's pre-tokenizer: "".join(source_tokens) == source.
-    `features` names the shape of the pair ("give"), its tense ("future"), and any of
-    "clitic", "negation", "question", "moved adjective", "front adjective", "owner",
-    "relative clause", "time", "dropped pronoun".
     """
 
     source: str
@@ -41,7 +38,6 @@ class Pair:
     target_tokens: tuple[str, ...]
     alignment: frozenset[tuple[int, int]]
     possible: frozenset[tuple[int, int]]
-    features: frozenset[str]
 
 
 def pair(index: int, split: str = "train", seed: int = 0) -> Pair:
@@ -76,7 +72,8 @@ def pairs(split: str, limit: int) -> list[tuple[str, str]]:
 def split_of(sentence: Sentence, text: str) -> str:
     """The split that this sentence belongs to, or "" if it belongs to none."""
     held = set(sentence.held)
-    if {"clitic", "negation", "future"} <= sentence.features:
+    negated = sentence.adverb in ("not", "never")
+    if "clitic" in sentence.features and negated and sentence.tense == "future":
         held.add("clitic_negation_future")
     if held:
         return held.pop() if len(held) == 1 else ""
@@ -96,32 +93,4 @@ def finished(sentence: Sentence, source: list) -> Pair:
         target_tokens=target_tokens,
         alignment=sure,
         possible=possible,
-        features=frozenset(sentence.features),
     )
-
-
-def vocabulary() -> dict[str, dict[str, str]]:
-    """The lexicon: for each part of speech, a dict from English to Spanish entries."""
-    table = grammar()
-    nouns = [row for rows in table["nouns"].values() for row in rows]
-    adjectives = [row for rows in table["adjectives"].values() for row in rows]
-    adjectives += table["determiners"]["front"]
-    verbs = [row for row in table["verbs"]["table"] if row[5] != "be"]
-    lexicon = {
-        "nouns": nouns,
-        "adjectives": adjectives,
-        "names": table["words"]["names"],
-    }
-    translations = {
-        part: {row[0].split()[0]: row[min(1, len(row) - 1)].split()[0] for row in rows}
-        for part, rows in lexicon.items()
-    }
-    translations["verbs"] = {
-        f"{row[0].split()[0].replace('_', ' ')} ({row[5]})": row[1].split()[0]
-        for row in verbs
-    }
-    rows = table["determiners"]["table"]
-    translations["determiners"] = {
-        row[0].split()[-1]: row[1].split()[-2] for row in rows
-    }
-    return translations

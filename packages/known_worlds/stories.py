@@ -19,7 +19,7 @@ from known_worlds.story_grammar import (
     load_grammar,
     spell,
 )
-from known_worlds.story_graph import first_node, load_graph, read, totals
+from known_worlds.story_graph import load_graph, read
 
 KINDS = ("wording", "copying", "ending")
 # The world has no end: each split begins at its own index.
@@ -49,17 +49,9 @@ class Story:
 
     @property
     def floor(self) -> list[float]:
-        """-log p(token | tokens before) in nats, one per token, the end included.
-
-        Raises as `token_costs` where the tokens are not a story of the world.
-        """
-        return token_costs(self.tokens)
-
-    @property
-    def floor_by_kind(self) -> dict[str, float]:
-        """The nats of the story for each kind of token."""
-        costs = list(zip(self.kinds, self.floor, strict=True))
-        return {kind: sum(c for k, c in costs if k == kind) for kind in KINDS}
+        """-log p(token | tokens before) in nats, one per token, the end included."""
+        steps = read(self.tokens, load_graph(), load_grammar().slots)
+        return [-math.log(chance) for chance, _ in steps]
 
 
 def story(index: int, seed: int = 0) -> Story:
@@ -144,64 +136,14 @@ class _Teller:
         self.kinds.extend([kind] * len(tokens))
 
 
-def token_costs(tokens: list[str]) -> list[float]:
-    """-log p(token | tokens before) in nats for the tokens of a story of the world.
+def mean_floor(count: int = 1000, seed: int = 0) -> float:
+    """The lowest loss that a model can have on the world, in nats per token.
 
-    Raises ValueError unless the tokens (with the end token) are a complete story.
+    The mean over the first `count` stories; the end token counts as a token.
     """
-    grammar = load_grammar()
-    steps = list(read(tokens, first_node(grammar, load_graph()), grammar.slots))
-    if not steps or not steps[-1][1] or tokens[-1] != END:
-        raise ValueError(
-            f"tokens must be a complete story of the world with its end token {END!r}, "
-            f"got {len(tokens)} tokens that are not"
-        )
-    return [-math.log(chance) for chance, _ in steps]
-
-
-@dataclass(frozen=True)
-class Floor:
-    """The lowest loss that a model can have on the world, as means over stories."""
-
-    nats_per_token: float
-    nats_per_story: float
-    bits_per_byte: float
-    nats_per_story_by_kind: dict[str, float]
-    tokens_per_story_by_kind: dict[str, float]
-
-
-def mean_floor(count: int = 1000, seed: int = 0, start: int = 0) -> Floor:
-    """The floor averaged over the stories start, …, start + count - 1.
-
-    The end token counts as a token and as one byte. Raises ValueError for a negative
-    seed or start.
-    """
-    stories = [story(index, seed) for index in range(start, start + count)]
+    stories = [story(index, seed) for index in range(count)]
     nats = -sum(one.log_probability for one in stories)
-    tokens = sum(len(one.tokens) for one in stories)
-    size = sum(len(one.text.encode()) + 1 for one in stories)
-    by_kind = [one.floor_by_kind for one in stories]
-    return Floor(
-        nats_per_token=nats / tokens,
-        nats_per_story=nats / count,
-        bits_per_byte=nats / math.log(2) / size,
-        nats_per_story_by_kind={k: sum(b[k] for b in by_kind) / count for k in KINDS},
-        tokens_per_story_by_kind={
-            k: sum(one.kinds.count(k) for one in stories) / count for k in KINDS
-        },
-    )
-
-
-def entropy() -> float:
-    """The exact entropy of the world in nats per story, the end token included."""
-    grammar = load_grammar()
-    return totals(first_node(grammar, load_graph()), grammar.slots)[1]
-
-
-def story_count() -> int:
-    """The exact number of different stories in the world."""
-    grammar = load_grammar()
-    return totals(first_node(grammar, load_graph()), grammar.slots)[0]
+    return nats / sum(len(one.tokens) for one in stories)
 
 
 def plots() -> list[str]:
@@ -209,15 +151,11 @@ def plots() -> list[str]:
     return load_grammar().plots
 
 
-def vocabulary() -> list[str]:
-    """All pieces that a story can contain, sorted, without the end token."""
-    return list(_vocabulary())
-
-
 @functools.cache
-def _vocabulary() -> tuple[str, ...]:
+def vocabulary() -> frozenset[str]:
+    """All pieces that a story can contain, without the end token."""
     grammar = load_grammar()
-    tokens = set()
+    tokens: set[str] = set()
 
     def collect(sequence: tuple) -> None:
         for item in sequence:
@@ -232,4 +170,4 @@ def _vocabulary() -> tuple[str, ...]:
 
     for beats in grammar.sections.values():
         collect(tuple(beat.wordings for beat in beats))
-    return tuple(sorted(tokens))
+    return frozenset(tokens)

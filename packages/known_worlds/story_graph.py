@@ -76,38 +76,29 @@ def _arcs(sequence: tuple, follow: list[tuple], beats: frozenset) -> list[tuple]
     return follow
 
 
-def _beat_arcs(beats: list[Beat], follow: list[tuple], entries: dict) -> list[tuple]:
+def _beat_arcs(beats: list[Beat], follow: list[tuple]) -> list[tuple]:
     for beat in reversed(beats):
-        here = frozenset([(beat.section, beat.name)])
-        follow = _arcs((beat.wordings,), follow, here)
-        entries[beat.section, beat.name] = Node(follow, here)
+        follow = _arcs((beat.wordings,), follow, frozenset([(beat.section, beat.name)]))
     return follow
 
 
-def build_graph(grammar: Grammar) -> dict[tuple[str, str], Node]:
-    """The graph of all stories: the node where each (section, beat) begins."""
-    entries: dict[tuple[str, str], Node] = {}
-    closing = _beat_arcs(grammar.sections["closing"], [(1.0, END, LAST)], entries)
+def build_graph(grammar: Grammar) -> Node:
+    """The graph of all stories: the node at which each of them begins."""
+    closing = _beat_arcs(grammar.sections["closing"], [(1.0, END, LAST)])
     plots = [
         (chance / len(grammar.plots), label, target)
         for plot in grammar.plots
-        for chance, label, target in _beat_arcs(
-            grammar.sections[plot], closing, entries
-        )
+        for chance, label, target in _beat_arcs(grammar.sections[plot], closing)
     ]
-    _beat_arcs(grammar.sections["opening"], plots, entries)
-    return entries
+    opening = grammar.sections["opening"]
+    first = frozenset([("opening", opening[0].name)])
+    return Node(_beat_arcs(opening, plots), first)
 
 
 @functools.cache
-def load_graph() -> dict[tuple[str, str], Node]:
+def load_graph() -> Node:
     """The graph of the grammar that ships with the package."""
     return build_graph(load_grammar())
-
-
-def first_node(grammar: Grammar, graph: dict) -> Node:
-    """The node at which every story begins."""
-    return graph["opening", grammar.sections["opening"][0].name]
 
 
 class Reading(NamedTuple):
@@ -176,40 +167,3 @@ def read(
         readings = [
             reading._replace(weight=reading.weight / total) for reading in readings
         ]
-
-
-def count_parses(tokens: list[str], start: Node, slots: dict[str, Slot]) -> int:
-    """The number of parses of these tokens, the end token included."""
-    steps = list(read(tokens, start, slots))
-    if len(steps) < max(2, len(tokens)) or not steps[-1][1] or tokens[-1] != END:
-        return 0
-    return sum(len(r.node.steps.get(END, ())) for r in steps[-2][1] if not r.rest)
-
-
-def totals(start: Node, slots: dict[str, Slot]) -> tuple[int, float]:
-    """(number of stories, entropy in nats per story) from a node on, both exact.
-
-    Computed backwards from the end of the graph; exact because no story has two parses.
-    """
-
-    @functools.cache
-    def ahead(node: Node, bound: frozenset) -> tuple[int, float]:
-        if node is LAST:
-            return 1, 0.0
-        count = 0
-        entropy = 0.0
-        for chance, label, target in node.arcs:
-            ways = 1
-            now = bound
-            if isinstance(label, Use) and label.slot not in bound:
-                slot = slots[label.slot]
-                now = bound | {label.slot}
-                ways = len(slot.fillers)
-                if slot.agrees in bound:
-                    ways //= len({filler.pronoun for filler in slot.fillers})
-            after, nats = ahead(target, now)
-            count += ways * after
-            entropy += chance * (math.log(ways / chance) + nats)
-        return count, entropy
-
-    return ahead(start, frozenset())

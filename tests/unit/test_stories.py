@@ -18,7 +18,6 @@ from known_worlds.stories import story
 from known_worlds.story_grammar import (
     END,
     PRONOUNS,
-    GrammarError,
     load_grammar,
     pieces,
     read_grammar,
@@ -27,11 +26,8 @@ from known_worlds.story_graph import (
     Reading,
     advance,
     build_graph,
-    count_parses,
-    first_node,
     load_graph,
     read,
-    totals,
 )
 
 FIRST_THOUSAND = "f3d0c2f426b18bf3b51d120c81349bdef292095bc939511ef798e884de063784"
@@ -71,8 +67,15 @@ def samples():
 
 
 def parses(text):
-    start = first_node(load_grammar(), load_graph())
-    return count_parses([*pieces(text), END], start, load_grammar().slots)
+    return count_parses([*pieces(text), END], load_graph(), load_grammar().slots)
+
+
+def count_parses(tokens, start, slots):
+    """How often the grammar can write these tokens, the end token included."""
+    steps = list(read(tokens, start, slots))
+    if len(steps) < max(2, len(tokens)) or not steps[-1][1] or tokens[-1] != END:
+        return 0
+    return sum(len(r.node.steps.get(END, ())) for r in steps[-2][1] if not r.rest)
 
 
 # --- the world -----------------------------------------------------------------------
@@ -83,7 +86,6 @@ def test_sizes(samples):
     assert sum(word.isalpha() for word in words) >= 600
     assert len(stories.plots()) == 20
     assert {one.plot for one in samples} == set(stories.plots())
-    assert stories.story_count() >= 10**15
     assert 80 <= statistics.median(len(one.text.split()) for one in samples) <= 150
     heroes = {one.bindings["hero"] for one in samples}
     assert len(heroes) >= 30
@@ -134,7 +136,7 @@ def test_exactly_one_parse_and_its_probability(samples):
 def test_an_ambiguous_grammar_shows_two_parses():
     text = TINY.replace("glad | so glad", "so glad | so [glad|happy]")
     grammar = read_grammar(text)
-    start = first_node(grammar, build_graph(grammar))
+    start = build_graph(grammar)
     tokens = [*pieces("Ann had an ant and an egg. She was so glad."), END]
     assert count_parses(tokens, start, grammar.slots) == 2
     assert count_parses(tokens[:-2], start, grammar.slots) == 0
@@ -142,13 +144,10 @@ def test_an_ambiguous_grammar_shows_two_parses():
 
 def test_probabilities_of_a_small_world_sum_to_one():
     grammar = read_grammar(TINY)
-    start = first_node(grammar, build_graph(grammar))
+    start = build_graph(grammar)
     world = {one.text: one for one in (stories.tell(grammar, n) for n in range(4096))}
     chances = [math.exp(one.log_probability) for one in world.values()]
     assert math.fsum(chances) == pytest.approx(1, abs=1e-12)
-    count, entropy = totals(start, grammar.slots)
-    assert count == len(world)
-    assert entropy == pytest.approx(-sum(p * math.log(p) for p in chances), abs=1e-9)
     for one in world.values():
         steps = list(read(one.tokens, start, grammar.slots))
         assert math.prod(p for p, _ in steps) == pytest.approx(
@@ -157,7 +156,7 @@ def test_probabilities_of_a_small_world_sum_to_one():
 
 
 def test_next_token_chances_sum_to_one(samples):
-    grammar, start = load_grammar(), first_node(load_grammar(), load_graph())
+    grammar, start = load_grammar(), load_graph()
     steps = [[Reading(1.0, start, {})]]
     steps += [r for _, r in read(samples[5].tokens, start, grammar.slots)]
     for position in (0, 7, 30, 60, 100):
@@ -171,24 +170,14 @@ def test_next_token_chances_sum_to_one(samples):
 
 
 def test_floor(samples):
-    floor = stories.mean_floor(300)
-    assert 0.4 <= floor.nats_per_token <= 0.8
-    assert floor.nats_per_story == pytest.approx(stories.entropy(), rel=0.02)
-    parts = floor.nats_per_story_by_kind
-    assert sum(parts.values()) == pytest.approx(floor.nats_per_story)
-    tokens = floor.tokens_per_story_by_kind
-    assert sum(tokens.values()) * floor.nats_per_token == pytest.approx(
-        floor.nats_per_story
-    )
-    # copied tokens are nearly certain: what costs nats is the choice to copy
-    assert parts["copying"] / tokens["copying"] < floor.nats_per_token / 2
-    size = sum(len(one.text.encode()) + 1 for one in samples[:300])
-    nats = -sum(one.log_probability for one in samples[:300])
-    assert floor.bits_per_byte == pytest.approx(nats / math.log(2) / size)
+    nats = sum(sum(one.floor) for one in samples[:300])
+    mean = stories.mean_floor(300)
+    assert mean == pytest.approx(nats / sum(len(one.tokens) for one in samples[:300]))
+    assert 0.4 <= mean <= 0.8
 
 
 def test_kinds(samples):
-    grammar, start = load_grammar(), first_node(load_grammar(), load_graph())
+    grammar, start = load_grammar(), load_graph()
     for one in samples[:200]:
         readings = [None, *(r for _, r in read(one.tokens, start, grammar.slots))]
         for token, kind, before in zip(one.tokens, one.kinds, readings, strict=False):
@@ -208,53 +197,6 @@ PRONOUN_WORDS = sorted({word for forms in PRONOUNS.values() for word in forms.va
 
 def is_hero(token, one):
     return token.strip() == one.bindings["hero"]
-
-
-# --- bad input -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
-    [
-        ("{a thing}.", "{a think}.", 13, "there is no slot 'think'"),
-        ("<mood>", "<food>", 21, "there is no list 'food'"),
-        ("[an egg|a red egg]", "[an egg|a red egg", 14, "never closed"),
-        ("[an egg|a red egg]", "[an egg]", 14, "single or a repeated option"),
-        ("lost {his}", "lost {hero.her}", 17, "there is no form 'her'"),
-        ("gone.", "gone}.", 18, "unmatched '}'"),
-        ("gone.", "gone].", 18, "unmatched ']'"),
-        ("  it: old", "  they: old", 8, "expected 'she: word"),
-        ("  - (nothing)", "  (nothing)", 25, "a wording begins with '- '"),
-        ("plot two", "plot one", 19, "a second section 'one'"),
-        ("plot two", "plod two", 19, "expected slot, list"),
-        ("gone.\n", "gone.\n  - The {thing} was gone.\n", 19, "same wording twice"),
-        ("slot child\n", "  it: cat\nslot child\n", 1, "belongs to no slot"),
-        ("[an egg|a red egg]", "[an egg| a red egg ]", 14, "a space at the end"),
-    ],
-)
-def test_a_faulty_grammar_is_reported_with_its_line(old, new, line, words):
-    with pytest.raises(GrammarError, match=rf"stories.txt, line {line}: .*") as caught:
-        read_grammar(TINY.replace(old, new, 1))
-    assert words in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("begin", "end", "words"),
-    [
-        ("closing\n", None, "the section 'closing' is missing"),
-        ("plot one", "closing", "there is no plot"),
-        ("  it: old", "list mood", "the slot 'thing' has no words"),
-        ("beat keep", "closing", "the section 'two' has no beats"),
-        ("  - (nothing)", None, "the beat 'close' of 'closing' has no wordings"),
-        ("slot child", "slot hero", "the slot 'hero' agrees with an unknown slot"),
-    ],
-)
-def test_a_grammar_that_lacks_a_part_is_refused(begin, end, words):
-    start = TINY.index(begin)
-    rest = TINY[TINY.index(end) :] if end else ""
-    text = (TINY[:start] + rest).replace("A {child} named {hero}", "{hero}")
-    with pytest.raises(GrammarError, match=f"stories.txt: {words}"):
-        read_grammar(text)
 
 
 # --- the grader ----------------------------------------------------------------------
@@ -320,15 +262,6 @@ def test_a_cut_story_has_no_ending(samples):
     for one in samples[:20]:
         cut = "".join(one.tokens[: len(one.tokens) // 2])
         assert grade(cut).mistake.kind == "no ending"
-
-
-def test_a_hero_of_the_readers_own(samples):
-    one = next(one for one in samples if one.bindings["hero"] == "Lily")
-    text = one.text.replace("Lily", "Zoe")
-    assert not grade(text).full_marks
-    assert grade(text, extra_names={"Zoe": "girl"}).full_marks
-    assert not grade(text, extra_names={"Zoe": "boy"}).full_marks
-    assert grade(one.text, extra_names={"Zoe": "girl"}).full_marks
 
 
 def fraction_of_full_marks(texts):
