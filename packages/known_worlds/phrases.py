@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from known_worlds import check_index, check_split
 from known_worlds.phrase_sentences import Sentence
-from known_worlds.phrase_words import Draw, Retry, grammar, links, pieces
+from known_worlds.phrase_words import Draw, Retry, links, pieces
 
 SPLITS = {
     "train": "Sentences without any of the held-out structures below.",
