@@ -1,7 +1,7 @@
 """The only file that reaches into nbval 0.11: what it replaces there.
 
 - IPyNbFile: setup, teardown and collect (a first and two last items around the cells)
-- IPyNbCell: runtest, compare_outputs, format_output_compare, repr_failure, reportinfo
+- IPyNbCell: runtest, format_output_compare, repr_failure, reportinfo
 - kernel: start_new_kernel (environment) and RunningKernel.execute_cell_input (history)
 
 nbval has had no release since March 2024. Should it stop working with a new pytest or
@@ -25,8 +25,7 @@ NotebookFile = nbval_plugin.IPyNbFile
 Cell = nbval_plugin.IPyNbCell
 LONG_LINE = 400  # characters; of a longer line only the start is shown
 AROUND = 60  # characters shown before and after a difference in a long line
-_run, _compare = Cell.runtest, Cell.compare_outputs
-_collect = NotebookFile.collect
+_run, _collect = Cell.runtest, NotebookFile.collect
 set_up_kernel, stop_kernel = NotebookFile.setup, NotebookFile.teardown
 _start = nbval_kernel.start_new_kernel
 ENVIRONMENT = {}  # of the kernels
@@ -50,7 +49,6 @@ def install(set_up, tear_down, before, after):
     NotebookFile.setup, NotebookFile.teardown = set_up, tear_down
     NotebookFile.collect = collect
     Cell.runtest = run_cell
-    Cell.compare_outputs = compare_outputs
     Cell.format_output_compare = show_difference
     Cell.repr_failure = report_failure
     Cell.reportinfo = report_place
@@ -75,104 +73,96 @@ def end_kernel(notebook):
 
 
 def run_cell(self):
-    """The run of a cell, then what holds even where its output is ignored."""
+    """The run of a cell, then the comparison of what it shows with what is stored."""
+    checked = self.options.pop("check", False)  # nbval itself only runs it
     _execute(self)
     outputs = nbval_plugin.coalesce_streams(self.test_outputs)
-    for output in outputs:
-        if output.get("name") == "stderr":
-            self.raise_cell_error(
-                "Cell writes to stderr", _with_advice(self, output["text"])
-            )
-    raises = self.options["check_exception"]
-    stored, computed = order(self.cell.outputs), order(self.test_outputs)
-    if computed and not stored and not raises:
-        self.raise_cell_error("Cell outputs differ", nothing_stored(self, computed))
-    before, now = (", then ".join(one) or "nothing" for one in (stored, computed))
-    message = _with_advice(self, f"stored: {before}\nnow: {now}")
-    if self.options["check"] and stored != computed:
-        self.raise_cell_error("Cell shows its outputs in another order", message)
-    if _kinds(stored) != _kinds(computed) and not raises:
-        self.raise_cell_error("Cell shows other kinds of output", message)
+    if problem := complaint(self, outputs, checked):
+        title, text = problem
+        self.raise_cell_error(title, f"{text}\n{advice(self)}")
 
 
-def _with_advice(cell, text):
-    return f"{text}\n{advice(cell)}"
+def advice(cell):
+    """What to do if a change is meant."""
+    return cell.config.hook.pytest_nbval_advice(path=cell.path) or "Store it anew"
 
 
 def _execute(self):
     """nbval's run of a cell, timed; what follows from a broken cell is left out."""
+    book = self.parent
     if reason := self.config.hook.pytest_nbval_skip(cell=self.cell):
         pytest.skip(reason)
-    started = self.parent.watch.now()
-    self.parent.kernel.kc.session.metadata = dict(self.cell.metadata)  # as Lab does
+    started = book.watch.now()
+    book.kernel.kc.session.metadata = dict(self.cell.metadata)  # as Lab does
     try:
         _run(self)
     except nbval_plugin.NbCellError as error:
         raised = str(error).startswith("Cell execution caused an exception")
         last_line = (error.inner_traceback or "").strip().splitlines()[-1:]
-        if self.parent.broken and raised and "NameError" in "".join(last_line):
-            pytest.skip(f"it needs a name, and {self.parent.broken} broke before")
-        if raised and not self.parent.broken:
-            self.parent.broken = self.name
+        if book.broken and raised and "NameError" in "".join(last_line):
+            pytest.skip(f"it needs a name, and {book.broken} broke before")
+        if raised and not book.broken:
+            book.broken = self.name
         raise
     finally:
-        seconds = self.parent.watch.now() - started
-        self.parent.cell_seconds[self.cell.get("id", self.name)] = seconds
-        self.parent.traces.note(self.name)
+        seconds = book.watch.now() - started
+        book.cell_seconds[self.cell.get("id", self.name)] = seconds
+        book.traces.note(self.name)
 
 
-def _kinds(names):
-    """The kinds of output, each once: what even an ignored cell must reproduce."""
-    return {kind for name in names for kind in name.split(" and ")}
+# --- comparing ---------------------------------------------------------------------
+
+
+def complaint(cell, computed, checked):
+    """What is wrong with the outputs of a cell, as a title and a text, or None.
+
+    checked: whether they are compared; some things hold where they are ignored, too.
+    """
+    for output in computed:
+        if output.get("name") == "stderr":
+            return "Cell writes to stderr", output["text"]
+    raises = cell.options["check_exception"]
+    stored = nbval_plugin.coalesce_streams(cell.cell.outputs)
+    before, now = order(stored), order(computed)
+    shown = " | ".join(now)
+    if now and not before and not raises:
+        return "Its stored outputs are gone, or it never showed anything", shown
+    if checked and (lines := differences(cell, computed, stored)):
+        return "Cell outputs differ", "\n".join(lines)
+    message = f"stored: {' | '.join(before)}\nnow: {shown}"
+    if checked and before != now:
+        return "Cell shows its outputs in another order", message
+    if set(before) != set(now) and not raises:
+        return "Cell shows other kinds of output", message
+    return None
 
 
 def order(outputs):
     """The outputs one after the other, by stream or by the kinds of data they hold."""
     names = []
     for output in outputs:
-        if output["output_type"] == "stream":
-            name = output["name"]
-            if names[-1:] == [name]:
-                continue  # a stream may come in pieces
-        else:
-            name = " and ".join(sorted(output.get("data", {}))) or output["output_type"]
-        names.append(name)
+        kinds = " and ".join(sorted(output.get("data", {})))
+        names.append(output.get("name") or kinds or output["output_type"])
     return names
 
 
-# --- comparing ---------------------------------------------------------------------
-
-
-def compare_outputs(self, test, ref, skip_compare=None):
-    """What went to stderr, then nbval's comparison of texts, then ours of figures."""
-    for output in test:
-        if output.get("name") == "stderr":
-            message = f"Cell writes to stderr: {output['text']}"
-            self.comparison_traceback = [message, advice(self)]
-            return False
-    if test and not ref:
-        self.comparison_traceback = [nothing_stored(self, order(test))]
-        return False
-    book = self.parent
-    new, old = (comparable(outputs, self.config.hook) for outputs in (test, ref))
+def differences(cell, computed, stored):
+    """nbval's comparison of texts, then ours of figures: lines on what differs."""
+    book = cell.parent
+    new, old = (comparable(outputs, cell.config.hook) for outputs in (computed, stored))
     if book.other and accept_last_digits(new, old):
-        book.tolerated.append(self.name)
-    if _compare(self, new, old, skip_compare):
-        name = f"{self.path.stem}_{self.cell.get('id', '')}"
-        problems = figure_problems(test, ref, book.other, name, book.differences)
-        self.comparison_traceback += problems
+        book.tolerated.append(cell.name)
+    if cell.compare_outputs(new, old):
+        name = f"{cell.path.stem}_{cell.cell.get('id', '')}"
+        found = figure_problems(computed, stored, book.other, name, book.differences)
+        lines = list(found)
     else:
-        lines = [clipped(part) for part in self.comparison_traceback]
-        self.comparison_traceback = lines
-    if not self.comparison_traceback:
-        return True
-    if book.other and "trained" in self.cell.metadata.get("tags", []):
+        lines = [clipped(part) for part in cell.comparison_traceback]
+    if lines and book.other and "trained" in cell.cell.metadata.get("tags", []):
         # What it must hold on every machine, its notebook asserts.
-        self.comparison_traceback = []
-        book.tolerated.append(f"{self.name} (trained)")
-        return True
-    self.comparison_traceback.append(advice(self))
-    return False
+        book.tolerated.append(f"{cell.name} (trained)")
+        return []
+    return lines
 
 
 def comparable(outputs, hook):
@@ -204,27 +194,9 @@ def accept_last_digits(computed, stored):
 # --- reports -----------------------------------------------------------------------
 
 
-def advice(cell):
-    """What to do if a change is meant."""
-    return cell.config.hook.pytest_nbval_advice(path=cell.path) or "Store it anew"
-
-
-def nothing_stored(cell, computed):
-    """What to say of a cell that shows something, and whose stored outputs are gone."""
-    return (
-        f"Its stored outputs are gone, or it never showed anything: now it shows "
-        f"{', then '.join(computed)}. {advice(cell)}"
-    )
-
-
-def shortened(text):
-    """Without the long runs of letters and digits in which pictures are stored."""
-    return re.sub(r"[A-Za-z0-9+/=]{200,}", "…", text)
-
-
 def clipped(text):
     """The text without the ends of very long lines."""
-    lines = shortened(text).splitlines()
+    lines = text.splitlines()
     return "\n".join(
         line if len(line) <= LONG_LINE else line[:LONG_LINE] + "…" for line in lines
     )
@@ -238,18 +210,15 @@ def show_difference(self, kind, stored, computed):
 
 def difference(stored, computed):
     """The lines that differ; of long ones only what stands around the difference."""
-    old, new = (shortened(text).splitlines() for text in (stored, computed))
-    if old == new:
-        return ["(within a long run of letters and digits)"]
-    differing = list(difflib.unified_diff(old, new, lineterm="", n=1))[2:]
-    if max(map(len, differing)) <= LONG_LINE // 2:
-        return differing
-    one, other = "\n".join(old), "\n".join(new)
+    old, new = stored.splitlines(), computed.splitlines()
+    lines = list(difflib.unified_diff(old, new, lineterm="", n=1))[2:]
+    if max(map(len, lines), default=0) <= LONG_LINE // 2:
+        return lines
     first = 0
-    while one[first : first + 1] == other[first : first + 1]:
+    while stored[first : first + 1] == computed[first : first + 1]:
         first += 1
     around = slice(max(0, first - AROUND), first + 2 * AROUND)
-    return [f"-…{one[around]}…", f"+…{other[around]}…"]
+    return [f"-…{stored[around]}…", f"+…{computed[around]}…"]
 
 
 def report_failure(self, excinfo):

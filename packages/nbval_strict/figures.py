@@ -15,7 +15,6 @@ from PIL import Image
 from nbval_strict.printed import same_but_for_last_digits
 
 OVERALL_RMS, TILE_RMS, TILE = 2.0, 20.0, 32  # grey levels of 255; tiles of 32 pixels
-FAINTEST = 64  # of 255: how dark the smallest difference is drawn, so that it is seen
 
 
 def alt_text(output):
@@ -46,14 +45,12 @@ def figure_problems(computed, stored, other, name, folder):
         yield f"{len(computed)} figures instead of {len(stored)}"
     pairs = zip(computed, stored, strict=False)
     for number, (new, old) in enumerate(pairs, start=1):
-        before, after = (
-            pixels(old["data"]["image/png"]),
-            pixels(new["data"]["image/png"]),
-        )
-        if what := pixel_difference(before, after, other):
-            place = show_difference(
-                before, after, folder / f"{name}_figure_{number}.png"
-            )
+        before, after = (pixels(one["data"]["image/png"]) for one in (old, new))
+        if before.shape != after.shape:
+            yield f"figure {number} has another size"
+        elif what := pixel_difference(before, after, other):
+            path = folder / f"{name}_figure_{number}.png"
+            place = show_difference(before, after, path)
             yield f"figure {number} differs: {what}\nold, new, difference: {place}"
         same = same_but_for_last_digits if other else str.__eq__
         if not same(words(old), words(new)):
@@ -72,14 +69,12 @@ def word_difference(old, new):
 
 
 def pixel_difference(old, new, other=""):
-    """What tells two pictures apart, in words, or None.
+    """What tells two pictures of one size apart, in words, or None.
 
     By tolerance: a changed curve moves many pixels a little way or a few pixels far.
     The first shows in the root mean square over the figure, the second in that of its
     worst tile.
     """
-    if old.shape != new.shape:
-        return f"size {new.shape[1::-1]} instead of {old.shape[1::-1]}"
     gaps = np.abs(old - new).max(axis=2)
     changed = int((gaps > 0).sum())
     if not changed:
@@ -114,10 +109,9 @@ def tile_means(squares):
 
 
 def show_difference(old, new, path):
-    """Write old, new and their difference side by side; the path of the PNG."""
-    old, new = enlarged(old, new), enlarged(new, old)
-    grey = drawn_difference(np.abs(old - new).max(axis=2))
-    difference = np.repeat(grey[:, :, None], 3, axis=2)
+    """Write old, new and, in black, where they differ, side by side; the path."""
+    differ = (old != new).any(axis=2, keepdims=True)
+    difference = np.where(differ, 0.0, 255.0).repeat(3, axis=2)
     line = np.full((len(old), 4, 3), 128.0)
     page = np.concatenate([old, line, new, line, difference], axis=1)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,16 +124,3 @@ def pixels(png):
     image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
     page = Image.new("RGBA", image.size, "white")
     return np.asarray(Image.alpha_composite(page, image).convert("RGB"), dtype=float)
-
-
-def drawn_difference(distance):
-    """Grey levels, "y x": white where nothing differs, the largest difference black."""
-    stretched = FAINTEST + (255 - FAINTEST) * distance / max(distance.max(), 1)
-    return 255 - np.where(distance > 0, stretched, 0)
-
-
-def enlarged(image, other):
-    """The image with white at its right and bottom, where only the other reaches."""
-    height = max(0, other.shape[0] - image.shape[0])
-    width = max(0, other.shape[1] - image.shape[1])
-    return np.pad(image, ((0, height), (0, width), (0, 0)), constant_values=255)

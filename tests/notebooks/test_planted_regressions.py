@@ -71,8 +71,8 @@ PLANTED = {
     "stored outputs deleted": (
         "yes = 1",
         "print('yes'); 1",
-        "stored outputs are gone.* now it shows stdout, then text/plain. "
-        "If this is meant: make refresh NB=90",
+        r"stored outputs are gone.*\nstdout \| text/plain\nIf this is meant: make "
+        "refresh NB=90",
     ),
     "second output": ("print('yes')", "print('yes')\n2", "Unexpected output fields"),
     "order": (
@@ -148,7 +148,7 @@ IGNORED = {
     "ignored, stored outputs deleted": (
         "one = 1",
         "print(1)",
-        "stored outputs are gone.* If this is meant: make refresh NB=91",
+        r"stored outputs are gone.*\nstdout\nIf this is meant: make refresh NB=91",
     ),
     "ignored": ("print(1)", "print(2)", None),
     "ignored, silent": ("print(1)", "one = 1", f"other kinds of output{ADVICE}"),
@@ -166,15 +166,15 @@ SWALLOWED = "try:\n    {}\nexcept OSError:\n    pass"
 TRACES = {
     "a page": (
         SWALLOWED.format("urlopen('http://page.example/')"),
-        "tries to reach page.example:80: ",
+        "tries to reach page.example: ",
     ),
     "an encrypted page": (
         SWALLOWED.format("urlopen('https://safe.example/')"),
-        "tries to reach safe.example:443: ",
+        "tries to reach safe.example: ",
     ),
     "a socket": (
         SWALLOWED.format("socket.create_connection(('192.0.2.1', 8080))"),
-        "tries to reach 192.0.2.1:8080: ",
+        "tries to reach 192.0.2.1: ",
     ),
     "a name": (
         SWALLOWED.format("socket.gethostbyname('name.example')"),
@@ -183,14 +183,7 @@ TRACES = {
     "a child": (
         "code = \"import socket; socket.create_connection(('child.example', 80))\"\n"
         "done = subprocess.run([sys.executable, '-c', code], capture_output=True)",
-        "tries to reach child.example:80: ",
-    ),
-    "another program": (
-        # Isolated, Python does not know of `kernel_site`, as little as git or curl do.
-        "code = \"from urllib.request import urlopen as u; u('http://far.example')\"\n"
-        "command = [sys.executable, '-I', '-c', code]\n"
-        "done = subprocess.run(command, capture_output=True)",
-        "tries to reach far.example:80: ",
+        "tries to reach child.example: ",
     ),
     "a file beside it": (
         "size = Path('left.txt').write_text('left')",
@@ -213,15 +206,6 @@ TRACES = {
     "a temporary file": (
         "with tempfile.NamedTemporaryFile(prefix='left', delete=False): pass",
         "leaves the temporary file left",
-    ),
-    "a file elsewhere": (
-        "place = Path(os.environ['PLANTED_ELSEWHERE'])\n"
-        "size = (place / 'far.txt').write_text('left')",
-        "elsewhere/far.txt behind",
-    ),
-    "a changed file": (
-        "size = Path('known.txt').write_text('changed')",
-        "changes known.txt: ",
     ),
 }
 TIDY = [
@@ -435,13 +419,11 @@ def test_each_breach_of_style_is_named(sound, kind):
 def traced(tmp_path_factory):
     """The run of a notebook that leaves traces, and of one that is tidy."""
     folder = tmp_path_factory.mktemp("traced")
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "elsewhere"
-    elsewhere.mkdir()
     (folder / "known.txt").write_text("known")
     write_notebook(folder / "93_tidy.ipynb", [TRACED_IMPORTS, *TIDY])
     sources = [TRACED_IMPORTS, *(source for source, _ in TRACES.values())]
     write_notebook(folder / "94_leaves.ipynb", sources)
-    _, cases, _ = run_pytest(folder, PLANTED_ELSEWHERE=str(elsewhere))
+    _, cases, _ = run_pytest(folder)
     return cases
 
 
@@ -522,18 +504,6 @@ def test_cells_that_need_the_trained_model_run_where_it_is(tmp_path):
     if trained_model():
         _, cases, _ = run_pytest(tmp_path)
         assert "ZeroDivisionError" in cases["90_needs", "In [1]"]
-
-
-def test_a_cell_that_became_slower_is_noticed():
-    usual = {"01-003": 4.0, "01-005": 2.0, "01-007": 0.3}
-    twice = {name: 2 * seconds for name, seconds in usual.items()}
-    assert list(plugin.slower_cells(usual, usual, 1.5)) == []
-    assert list(plugin.slower_cells(twice, usual, 1.5)) == [], "all is slow here"
-    (message,) = plugin.slower_cells(usual | {"01-007": 2.3}, usual, 1.5)
-    assert "01-007 took 2.3 CPU-seconds, usual are 0.3" in message
-    (message,) = plugin.slower_cells(usual | {"01-009": 2.0}, usual, 1.5)
-    assert "01-009" in message
-    assert list(plugin.slower_cells(usual, {}, 1.5)) == []
 
 
 def test_memory_of_a_process_and_its_children_is_seen():
