@@ -5,6 +5,7 @@ and processes. Knows nothing of what the numbers mean.
 """
 
 import argparse
+import functools
 import json
 import math
 import multiprocessing
@@ -13,9 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -45,25 +43,13 @@ def make_record(name: str, root: Path = ROOT) -> Path:
     stops it, the earlier record stays as it is.
     """
     points = load_script(name, root).POINTS
-    results: list = [None] * len(points)
     started = time.perf_counter()
-    context = multiprocessing.get_context("spawn")
-    quiet = not sys.stderr.isatty()
-    with (
-        ProcessPoolExecutor(CORES, context, torch.set_num_threads, (THREADS,)) as pool,
-        tqdm(total=len(points), desc=name, unit="point", disable=quiet) as bar,
-    ):
-        with _ignored_by_children(signal.SIGINT):
-            tasks = {pool.submit(_run, name, root, i): i for i in range(len(points))}
-        try:
-            for task in as_completed(tasks):
-                results[tasks[task]] = task.result()
-                bar.update()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                child.terminate()
-            raise
+    run = functools.partial(_run, name, root)
+    with multiprocessing.get_context("spawn").Pool(CORES, _begin) as pool:
+        results = pool.imap(run, range(len(points)))
+        quiet = not sys.stderr.isatty()
+        bar = tqdm(results, name, len(points), unit="point", disable=quiet)
+        results = list(bar)
     record = Record(
         date=date.today().isoformat(),
         seconds=round(time.perf_counter() - started, 1),
@@ -133,14 +119,10 @@ def _run(name: str, root: Path, place: int) -> dict:
     return {"point": point, "numbers": dict(numbers), "seconds": seconds}
 
 
-@contextmanager
-def _ignored_by_children(number: signal.Signals) -> Iterator[None]:
-    """Processes that start here ignore a signal, so that this one alone answers it."""
-    own = signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(number, own)
+def _begin() -> None:
+    """In each process: Ctrl-C is answered by the one that started them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(THREADS)
 
 
 def _script(name: str, root: Path) -> str:
@@ -185,10 +167,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--confirm", action="store_true", help="run one point only")
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 17")
     options = parser.parse_args(arguments)
-    for number in options.notebooks:
-        if not any(name[2:4] == number for name in names):
-            known = ", ".join(names) or "none"
-            parser.error(f"NB={number} must have a script in {FOLDER}; got {known}")
+    if unknown := set(options.notebooks) - {name[2:4] for name in names}:
+        parser.error(f"NB={min(unknown)} must have a script in {FOLDER}")
     try:
         for name in names:
             if not options.notebooks or name[2:4] in options.notebooks:

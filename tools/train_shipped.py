@@ -1,14 +1,14 @@
 """Train one of the shipped models again.
 
-Knows which model was trained on what, and how.
+Knows which model was trained on what, and how. `data` and `limit` are as in
+`course_utils.data.hub.load_texts` and `load_pairs`.
 
     python -m tools.train_shipped tinystories --data stories.txt --out folder
 """
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -27,8 +27,6 @@ from course_utils.training.loop import History, train
 from course_utils.training.losses import class_loss, next_token_loss, translation_loss
 from known_worlds.senses import labels, usage
 
-SENSES_BATCH = 64
-
 
 @dataclass
 class Recipe:
@@ -40,38 +38,15 @@ class Recipe:
     config: configs.TrainConfig
     loss: Callable = next_token_loss
 
-    def run(self, checkpoints: str | Path | None = None, **watch) -> History:
-        """Train the model and return the history of the run.
-
-        checkpoints: a folder for the state of the run, written every 200 steps; a run
-        that was stopped continues from it. watch: arguments of `train`, such as
-        evaluate and evaluate_every.
-        """
-        config = self.config
-        if checkpoints is not None:
-            config = replace(config, checkpoint_every=200)
-            watch["checkpoints"] = checkpoints
-        return train(self.model, self.batches, config, loss=self.loss, **watch)
-
-
-def _muon(
-    steps: int, learning_rate: float = 4e-3, label_smoothing: float = 0.0
-) -> configs.TrainConfig:
-    return configs.TrainConfig(
-        steps=steps,
-        learning_rate=learning_rate,
-        label_smoothing=label_smoothing,
-        optimizer="muon",
-    )
+    def run(self) -> History:
+        """Train the model and return the history of the run."""
+        return train(self.model, self.batches, self.config, loss=self.loss)
 
 
 def tinystories(
     data: str = "roneneldan/TinyStories", steps: int = 3000, limit: int | None = None
 ) -> Recipe:
-    """The language model of the TinyStories: 3.7 million parameters.
-
-    data and limit: as in `data.hub.load_texts`.
-    """
+    """The language model of the TinyStories: 3.7 million parameters."""
     texts = load_texts(data, limit=limit)
     tokenizer = train_bpe(texts, 2048)
     torch.manual_seed(0)
@@ -87,11 +62,7 @@ def tinystories(
         tokenizer.encode_batch(texts), batch_size=16, length=320, special=tokenizer
     )
     config = configs.TrainConfig(
-        steps=steps,
-        learning_rate=6e-3,
-        warmup_steps=min(100, steps),
-        schedule="linear",
-        optimizer="muon",
+        steps=steps, learning_rate=6e-3, schedule="linear", optimizer="muon"
     )
     return Recipe(models.LlamaLM(shape), tokenizer, batches, config)
 
@@ -104,8 +75,6 @@ def stories(
     Its embeddings are initialised with std 1, and the output matrix is not tied to
     them. With small initial embeddings the component that all names share grows faster
     than the differences between names, and the model learns much later to copy a name.
-
-    data and limit: as in `data.hub.load_texts`.
     """
     texts = load_texts(data, limit=limit)
     tokenizer = train_words(texts)
@@ -123,16 +92,14 @@ def stories(
     batches = padded_batches(
         tokenizer.encode_batch(texts), batch_size=8, max_length=256, special=tokenizer
     )
-    return Recipe(model, tokenizer, batches, _muon(steps, 6e-3))
+    config = configs.TrainConfig(steps=steps, learning_rate=6e-3, optimizer="muon")
+    return Recipe(model, tokenizer, batches, config)
 
 
 def translator(
     data: str = "phrases", steps: int = 2000, limit: int | None = 60_000
 ) -> Recipe:
-    """The translator from English to Spanish, trained on the phrase world.
-
-    data and limit: as in `data.hub.load_pairs`.
-    """
+    """The translator from English to Spanish, trained on the phrase world."""
     pairs = load_pairs(data, limit=limit)
     tokenizer = train_words([text for pair in pairs for text in pair])
     torch.manual_seed(0)
@@ -149,15 +116,14 @@ def translator(
     model = models.EncoderDecoder(shape)
     ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in pairs]
     batches = pair_batches(ids, batch_size=64, max_length=48, special=tokenizer)
-    config = _muon(steps, label_smoothing=0.1)
+    config = configs.TrainConfig(
+        steps=steps, learning_rate=4e-3, label_smoothing=0.1, optimizer="muon"
+    )
     return Recipe(model, tokenizer, batches, config, translation_loss)
 
 
 def senses(data: str = "senses", steps: int = 700, limit: int | None = 8000) -> Recipe:
-    """The classifier of the sense world: which sense a word has in its sentence.
-
-    data: "senses" only. limit: how many sentences to train on.
-    """
+    """The classifier of the sense world: which sense a word has in its sentence."""
     if data != "senses":
         raise ValueError(f"data must be 'senses', got {data!r}")
     usages = [usage(index) for index in range(limit)]
@@ -171,9 +137,7 @@ def senses(data: str = "senses", steps: int = 700, limit: int | None = 8000) -> 
     )
     model = models.Classifier(size)
     rows = [(tokenizer.encode(one.text), one.position, one.label) for one in usages]
-    batches = labelled_batches(
-        rows, batch_size=SENSES_BATCH, max_length=32, special=tokenizer
-    )
+    batches = labelled_batches(rows, batch_size=64, max_length=32, special=tokenizer)
     config = configs.TrainConfig(
         steps=steps, learning_rate=3e-3, warmup_steps=min(100, steps)
     )
@@ -191,13 +155,11 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="only the first texts or pairs")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--out", required=True, help="where the model goes")
-    parser.add_argument("--checkpoints", help="a folder, to go on after a stop")
-    given = parser.parse_args()
-    options = {"data": given.data, "limit": given.limit, "steps": given.steps}
-    options = {key: value for key, value in options.items() if value is not None}
-    recipe = RECIPES[given.name](**options)
-    recipe.run(given.checkpoints)
-    pretrained.save(recipe.model, recipe.tokenizer, given.out, torch.bfloat16)
+    given = vars(parser.parse_args())
+    name, folder = given.pop("name"), given.pop("out")
+    recipe = RECIPES[name](**{key: given[key] for key in given if given[key]})
+    recipe.run()
+    pretrained.save(recipe.model, recipe.tokenizer, folder, torch.bfloat16)
 
 
 if __name__ == "__main__":
