@@ -103,29 +103,6 @@ def normalise(notebook: dict, prefix: str) -> None:
                     output["traceback"] = []
 
 
-def other_data(paths):
-    """What to say before the numbers of other data are stored; "" if they would not."""
-    now = data_fingerprint()
-    others = []
-    for path in paths:
-        metadata = json.loads(path.read_text("utf-8"))["metadata"]
-        stored = metadata.get("made_with", {}).get("data", now)
-        if stored != now:
-            others.append(f"{path.stem[:2]} (made with {stored})")
-    if not others:
-        return ""
-    return (
-        f"With the data here ({now}) other numbers would be stored in "
-        f"{', '.join(others)}; nothing is changed: if you mean it, add FORCE=1"
-    )
-
-
-def data_of(path):
-    """The fingerprint of the data that a notebook's outputs rest on, or None."""
-    notebook = json.loads(path.read_text("utf-8"))
-    return data_fingerprint() if touches_real_data(notebook) else None
-
-
 def main(arguments=None):
     """The command line: numbers of notebooks, or none for all."""
     parser = argparse.ArgumentParser(prog="make refresh")
@@ -133,15 +110,23 @@ def main(arguments=None):
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="such as 01")
     given = parser.parse_args(arguments)
     folder = ROOT / "notebooks"
+    now = data_fingerprint()
     try:
         paths = [find_notebook(number, folder) for number in given.notebooks]
         paths = paths or sorted(folder.glob("[0-9][0-9]_*.ipynb"))
-        if not given.force and (problem := other_data(paths)):
-            raise SystemExit(problem)
-        for path in paths:
+        books = {path: json.loads(path.read_text("utf-8")) for path in paths}
+        for path, book in books.items():
+            made_with = book["metadata"].get("made_with", {}).get("data", now)
+            if made_with != now and not given.force:
+                raise ValueError(
+                    f"With the data here ({now}) other numbers would be stored in "
+                    f"{path.stem[:2]} (made with {made_with}); nothing is changed: if "
+                    "you mean it, add FORCE=1"
+                )
+        for path, book in books.items():
             start = time.perf_counter()
             print(path.name, end=" … ", flush=True)
-            notes = refresh(path, data_of(path))
+            notes = refresh(path, now if touches_real_data(book) else None)
             seconds = time.perf_counter() - start
             print(f"{seconds:.0f} s", *notes, sep="\n  ", flush=True)
     except ValueError as problem:

@@ -113,9 +113,6 @@ def open_lab(root: Path = ROOT) -> int:
     if "--no-browser" in command:
         print("Open the address below in a browser; it contains the password.")
         print("Over SSH first forward its port: ssh -L PORT:localhost:PORT HOST")
-    if contained:
-        print("This is a container, so JupyterLab listens on all of its addresses: you")
-        print("can reach it from outside. So can others, but they need the password.")
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
         return subprocess.run(command, cwd=root, check=False).returncode
