@@ -10,11 +10,10 @@ The folder is named in the pyproject.toml of the course, here or further up:
 """
 
 import functools
-import importlib.util
+import importlib
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 from named_mistakes.exercise import Exercise
 
@@ -46,21 +45,6 @@ def places() -> dict[str, Path]:
     )
 
 
-def load_bank(path: Path) -> ModuleType:
-    """The bank in this file as a module that is named like the file, loaded once."""
-    name = path.stem
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    return sys.modules[name]
-
-
 @functools.cache
 def find_banks() -> dict[str, list[Exercise]]:
     """The exercises of each notebook, {"01": [...]}, in the order of the files' names.
@@ -68,9 +52,12 @@ def find_banks() -> dict[str, list[Exercise]]:
     Raises FileNotFoundError for a folder without banks.
     """
     folder = places()["banks"]
+    sys.path.append(str(folder))
     banks: dict[str, list[Exercise]] = {}
     for path in sorted(folder.glob("nb[0-9][0-9]_*.py")):
-        banks.setdefault(path.name[2:4], []).extend(load_bank(path).EXERCISES)
+        banks.setdefault(path.name[2:4], []).extend(
+            importlib.import_module(path.stem).EXERCISES
+        )
     if not banks:
         raise FileNotFoundError(f"no exercises (nbNN_topic.py) in {folder}")
     return banks

@@ -14,17 +14,15 @@ from named_mistakes.comparing import (
     comparable,
     difference,
     direction,
-    near,
     not_plain,
-    note,
     same,
-    settled,
 )
 from named_mistakes.describing import describe
-from named_mistakes.exercise import Exercise
+from named_mistakes.exercise import Exercise, Mistake
 from named_mistakes.limit import TimeIsUp
 from named_mistakes.report import Report
 from named_mistakes.running import (
+    Outcome,
     gradient,
     is_stub,
     isolated,
@@ -35,49 +33,15 @@ from named_mistakes.running import (
 FURTHER = 2  # other draws of the cases, in which an answer must equal a mistake
 
 
-def _cases(exercise, seed):
-    return exercise.cases(torch.Generator().manual_seed(seed))
+def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
+    """Return the report on an answer.
 
-
-def _asked(exercise, arguments):
-    pairs = zip(exercise.takes, arguments, strict=True)
-    return ", ".join(f"{name} {describe(value)}" for name, value in pairs)
-
-
-def _ending(exercise, arguments):
-    """A line that names the arguments of the call, if there are any."""
-    return (f"Asked with {_asked(exercise, arguments)}.",) if exercise.takes else ()
-
-
-def _error_report(exercise, function, outcome, arguments):
-    error = outcome.error
-    line = own_line(function, error)
-    title = f"{exercise.name}: your function stops with {type(error).__name__}"
-    sentences = [_message(error)]
-    if isinstance(error, RecursionError):
-        sentences = ["It calls itself without end: nothing stops the recursion."]
-    elif not line:
-        sentences.append(f"It is called with ({', '.join(exercise.takes)}).")
-    sentences += _ending(exercise, arguments)
-    return Report("error", title, tuple(filter(None, sentences)), line)
-
-
-def _message(error):
-    try:
-        text = str(error).strip().split("\nException raised")[0]
-    except Exception:
-        return ""
-    return text if len(text) <= 400 else text[:400] + " …"
-
-
-def _endless(exercise, function, outcome, arguments):
-    title = f"{exercise.name}: it does not come to an end"
-    message = (
-        f"Stopped at this line, after {exercise.seconds} seconds of computing. Which "
-        "condition should end the loop, and what makes it come true?"
-    )
-    lines = (message, *_ending(exercise, arguments))
-    return Report("error", title, lines, own_line(function, outcome.error))
+    The verdict is the same for every seed; only the numbers that it shows differ. Every
+    call runs on the CPU, with gradients on and from the same random states; afterwards
+    the process is as before (see `running.isolated`).
+    """
+    with isolated():
+        return _refused(exercise, answer) or _Judge(exercise, answer, seed).report()
 
 
 def _refused(exercise, answer):
@@ -93,31 +57,8 @@ def _refused(exercise, answer):
 
 
 def _not_tried(exercise):
-    lines = (exercise.statement,)
-    return Report("not tried", f"{exercise.name}: not tried yet", lines)
-
-
-def _known(exercise, function, cases, outcomes, expected, seed):
-    """The known mistake that gives the same result in every case, or None.
-
-    An answer may equal a mistake in these cases by chance, so it has to in others, too.
-    """
-    for mistake in exercise.mistakes:
-        theirs = [run(mistake.function, case) for case in cases]
-        values = zip(theirs, expected, strict=True)
-        wrong = any(not o.error and not same(o.value, e) for o, e in values)
-        if wrong and all(map(_agree, outcomes, theirs)):
-            more = [
-                case
-                for further in range(1, FURTHER + 1)
-                for case in _cases(exercise, FURTHER * seed + further + 1_000)
-            ]
-            for case in more:
-                mine = run(function, case, exercise.seconds)
-                if not _agree(mine, run(mistake.function, case)):
-                    return None
-            return mistake
-    return None
+    title = f"{exercise.name}: not tried yet"
+    return Report("not tried", title, (exercise.statement,))
 
 
 def _agree(mine, other):
@@ -127,180 +68,204 @@ def _agree(mine, other):
     return same(mine.value, other.value)
 
 
-def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
-    """Return the report on an answer.
-
-    The verdict is the same for every seed; only the numbers that it shows differ. Every
-    call runs on the CPU, with gradients on and from the same random states; afterwards
-    the process is as before (see `running.isolated`).
-    """
-    with isolated():
-        return _refused(exercise, answer) or _examined(exercise, answer, seed)
+def _message(error):
+    try:
+        text = str(error).strip().split("\nException raised")[0]
+    except Exception:
+        return ""
+    return text if len(text) <= 400 else text[:400] + " …"
 
 
-def _examined(exercise, answer, seed):
-    function = (lambda: answer) if exercise.predicts else answer
-    cases = _cases(exercise, seed)
-    outcomes = []
-    for place, case in enumerate(cases):
-        outcomes.append(run(function, case, exercise.seconds))
-        if isinstance(outcomes[-1].error, TimeIsUp):
-            report = _endless(exercise, function, outcomes[-1], case)
-            return dataclasses.replace(report, case=place)
-    if _is_empty(outcomes[0]):
-        return _not_tried(exercise)
-    report = _judge(exercise, function, cases, outcomes, seed)
-    printed = outcomes[0].printed.strip()
-    if not printed:
+class _Judge:
+    """One answer to one exercise, and the cases on which it is tried."""
+
+    def __init__(self, exercise: Exercise, answer: Any, seed: int):
+        self.exercise = exercise
+        self.name = exercise.name
+        self.function = (lambda: answer) if exercise.predicts else answer
+        self.seed = seed
+        self.cases = self.draw(seed)
+
+    def draw(self, seed: int) -> list[tuple]:
+        """The cases of a seed, made anew."""
+        return self.exercise.cases(torch.Generator().manual_seed(seed))
+
+    def run(self, case: tuple) -> Outcome:
+        """What the answer makes of a case."""
+        return run(self.function, case, self.exercise.seconds)
+
+    def say(self, status: str, title: str, place: int, *lines: str, **more) -> Report:
+        """The report on the case at this place."""
+        return Report(status, f"{self.name}: {title}", lines, case=place, **more)
+
+    def asked(self, place: int) -> str:
+        """The arguments of a case, in words."""
+        pairs = zip(self.exercise.takes, self.cases[place], strict=True)
+        return ", ".join(f"{name} {describe(value)}" for name, value in pairs)
+
+    def ending(self, place: int) -> tuple[str, ...]:
+        """A line that names the arguments of the call, if there are any."""
+        return (f"Asked with {self.asked(place)}.",) if self.exercise.takes else ()
+
+    def report(self) -> Report:
+        """What a learner is told."""
+        outcomes = []
+        for place, case in enumerate(self.cases):
+            outcomes.append(self.run(case))
+            if isinstance(outcomes[-1].error, TimeIsUp):
+                return self.error(place, outcomes[-1].error)
+        first = outcomes[0]
+        bare = type(first.error) is NotImplementedError and not first.error.args
+        if bare or first.value is NotImplemented:
+            return _not_tried(self.exercise)
+        report = self.verdict(outcomes)
+        if printed := first.printed.strip():
+            shortened = printed if len(printed) <= 200 else printed[:200] + " …"
+            lines = (*report.lines, f"Your function printed: {shortened}")
+            return dataclasses.replace(report, lines=lines)
         return report
-    shortened = printed if len(printed) <= 200 else printed[:200] + " …"
-    lines = (*report.lines, f"Your function printed: {shortened}")
-    return dataclasses.replace(report, lines=lines)
 
+    def verdict(self, outcomes: list[Outcome]) -> Report:
+        """The report on an answer that was run on every case."""
+        right = [run(self.exercise.reference, case) for case in self.cases]
+        for place, case in enumerate(self.cases):
+            changed = outcomes[place].changed(case, self.exercise.takes)
+            changed -= right[place].changed(case, self.exercise.takes)
+            if changed:
+                return self.changed(place, sorted(changed))
+        if not self.exercise.predicts and (report := self.remembering(outcomes)):
+            return report
+        pairs = list(zip(outcomes, right, strict=True))
+        differences = [mine.error or self.differs(mine, one) for mine, one in pairs]
+        if not any(differences):
+            return self.right(outcomes)
+        place = next(i for i, what in enumerate(differences) if what)
+        if mistake := self.known(outcomes, right):
+            lines = mistake.hint, f"hint({self.name!r}) says more."
+            return self.say(
+                "mistake", mistake.name, place, *lines, mistake=mistake.name
+            )
+        if self.exercise.predicts:
+            guess = direction(outcomes[place].value, right[place].value)
+            help_on = f"hint({self.name!r}) helps on."
+            return self.say("different", "not yet", place, guess, help_on)
+        if outcomes[place].error:
+            return self.error(place, outcomes[place].error)
+        help_on = f"hint({self.name!r}) helps on; case({self.name!r}) gives the case."
+        lines = differences[place], *self.ending(place), help_on
+        return self.say("different", "not yet", place, *lines)
 
-def _is_empty(outcome):
-    """Whether it only raises NotImplementedError or returns NotImplemented."""
-    bare = type(outcome.error) is NotImplementedError and not outcome.error.args
-    return bare or outcome.value is NotImplemented
+    def differs(self, mine: Outcome, right: Outcome) -> str | None:
+        """The first difference that is more than the exercise tolerates, or None."""
+        found = difference(mine.value, right.value, self.exercise.tolerance)
+        return found or (not_plain(mine.value) if self.exercise.plain else None)
 
+    def known(self, outcomes: list[Outcome], right: list[Outcome]) -> Mistake | None:
+        """The known mistake that gives the same result in every case, or None.
 
-def _expected_outcome(exercise, case):
-    """The outcome of the reference, called in the same way as the answer."""
-    outcome = run(exercise.reference, case)
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome
-
-
-def _judge(exercise, function, cases, outcomes, seed):
-    references = [_expected_outcome(exercise, case) for case in cases]
-    expected = [reference.value for reference in references]
-    for place, case in enumerate(cases):
-        changed = outcomes[place].changed(case, exercise.takes)
-        changed -= references[place].changed(case, exercise.takes)
-        if changed:
-            report = _changed(exercise, sorted(changed), case)
-            return dataclasses.replace(report, case=place)
-    if report := _remembering(exercise, function, outcomes, seed):
-        return report
-    differences = [
-        outcome.error or _difference_beyond_tolerance(exercise, outcome.value, right)
-        for outcome, right in zip(outcomes, expected, strict=True)
-    ]
-    if not any(differences):
-        return _right(exercise, function, cases, outcomes, expected)
-    place = next(i for i, what in enumerate(differences) if what)
-    if mistake := _known(exercise, function, cases, outcomes, expected, seed):
-        lines = (mistake.hint, f"hint({exercise.name!r}) says more.")
-        title = f"{exercise.name}: {mistake.name}"
-        return Report("mistake", title, lines, mistake=mistake.name, case=place)
-    if exercise.predicts:
-        return _wrong_guess(exercise, outcomes[place], expected[place])
-    if outcomes[place].error:
-        report = _error_report(exercise, function, outcomes[place], cases[place])
-    else:
-        lines = (differences[place], *_ending(exercise, cases[place]), _more(exercise))
-        report = Report("different", f"{exercise.name}: not yet", lines)
-    return dataclasses.replace(report, case=place)
-
-
-def _difference_beyond_tolerance(exercise, mine, expected):
-    """The first difference that is more than the exercise tolerates, or None."""
-    if exercise.tolerance:
-        if near(mine, expected, exercise.tolerance):
-            return None
-        mine = settled(mine, expected, exercise.tolerance)
-    return difference(mine, expected) or (not_plain(mine) if exercise.plain else None)
-
-
-def _more(exercise):
-    return f"hint({exercise.name!r}) helps on; case({exercise.name!r}) gives the case."
-
-
-def _remembering(exercise, function, outcomes, seed):
-    """The report on a function whose second answer to a case differs, or None."""
-    if exercise.predicts:
+        An answer may equal a mistake in these cases by chance, so it has to in others.
+        """
+        for mistake in self.exercise.mistakes:
+            theirs = [run(mistake.function, case) for case in self.cases]
+            pairs = zip(theirs, right, strict=True)
+            wrong = any(not o.error and not same(o.value, r.value) for o, r in pairs)
+            if wrong and all(map(_agree, outcomes, theirs)):
+                seeds = (FURTHER * self.seed + 1_001 + n for n in range(FURTHER))
+                more = [case for seed in seeds for case in self.draw(seed)]
+                theirs = (run(mistake.function, case) for case in more)
+                return (
+                    mistake if all(map(_agree, map(self.run, more), theirs)) else None
+                )
         return None
-    for place, case in enumerate(_cases(exercise, seed)):
-        again = run(function, case, exercise.seconds)
-        if isinstance(again.error, TimeIsUp):
-            report = _endless(exercise, function, again, case)
-            return dataclasses.replace(report, case=place)
-        first = outcomes[place]
-        if not comparable(first.value) or _agree(first, again):
-            continue
-        title = f"{exercise.name}: it remembers an earlier call"
+
+    def remembering(self, outcomes: list[Outcome]) -> Report | None:
+        """The report on a function whose second answer to a case differs, or None."""
+        for place, case in enumerate(self.draw(self.seed)):
+            again, first = self.run(case), outcomes[place]
+            if isinstance(again.error, TimeIsUp):
+                return self.error(place, again.error)
+            if comparable(first.value) and not _agree(first, again):
+                message = (
+                    "Asked the same twice, it answers differently the second time. "
+                    "Something is kept from call to call: a default argument that is "
+                    "changed, a global name, an attribute."
+                )
+                lines = message, *self.ending(place)
+                return self.say(
+                    "changed", "it remembers an earlier call", place, *lines
+                )
+        return None
+
+    def error(self, place: int, error: BaseException) -> Report:
+        """The report on a call that stopped, or was stopped."""
+        line = own_line(self.function, error)
+        title = f"your function stops with {type(error).__name__}"
+        lines = [_message(error)]
+        if isinstance(error, TimeIsUp):
+            title = "it does not come to an end"
+            lines = [
+                f"Stopped at this line, after {self.exercise.seconds} seconds of "
+                "computing. Which condition should end the loop, and what makes it "
+                "come true?"
+            ]
+        elif isinstance(error, RecursionError):
+            lines = ["It calls itself without end: nothing stops the recursion."]
+        elif not line:
+            lines.append(f"It is called with ({', '.join(self.exercise.takes)}).")
+        lines = filter(None, [*lines, *self.ending(place)])
+        return self.say("error", title, place, *lines, code=line)
+
+    def changed(self, place: int, names: list[str]) -> Report:
+        """The report on arguments that were changed in place."""
+        given = dict(zip(self.exercise.takes, self.cases[place], strict=True))
+        listed = " and ".join(names)
+        advice = "Work on a copy."
+        if any(isinstance(given[name], Tensor) for name in names):
+            advice = (
+                "Make a new tensor: methods that end in _, `+=` and its kin, and "
+                "assignments to a slice change the old one."
+            )
         message = (
-            "Asked the same twice, it answers differently the second time. Something "
-            "is kept from call to call: a default argument that is changed, a global "
-            "name, an attribute."
+            f"The caller still needs {listed}. It writes into the old one. {advice}"
         )
-        return Report("changed", title, (message, *_ending(exercise, case)), case=place)
-    return None
+        title = f"it changes {listed} in place"
+        return self.say("changed", title, place, message, *self.ending(place))
 
-
-def _wrong_guess(exercise, outcome, expected):
-    """What is said of a prediction: a direction or a thought, never the answer."""
-    title = f"{exercise.name}: not yet"
-    if outcome.error:
-        return Report("different", title, ("That is not a value.",))
-    return Report(
-        "different", title, (direction(outcome.value, expected), _help(exercise))
-    )
-
-
-def _help(exercise):
-    return f"hint({exercise.name!r}) helps on."
-
-
-def _changed(exercise, changed, case):
-    names = " and ".join(changed)
-    values = dict(zip(exercise.takes, case, strict=True))
-    message = f"The caller still needs {names}. It writes into the old one."
-    if any(isinstance(values[name], Tensor) for name in changed):
-        message += (
-            " Make a new tensor: methods that end in _, `+=` and its kin, and "
-            "assignments to a slice change the old one."
-        )
-    else:
-        message += " Work on a copy."
-    title = f"{exercise.name}: it changes {names} in place"
-    return Report("changed", title, (message, *_ending(exercise, case)))
-
-
-def _right(exercise, function, cases, outcomes, expected):
-    asked = dict.fromkeys(_asked(exercise, case) for case in cases if exercise.takes)
-    lines = [f"Tried with {'; '.join(asked)}."] if asked else []
-    if problem := _gradient_difference(exercise, function, cases, outcomes):
-        if exercise.trains:
-            title = f"{exercise.name}: {problem}"
+    def right(self, outcomes: list[Outcome]) -> Report:
+        """The report on right numbers, whose gradients may be wrong all the same."""
+        problem = self.gradient_problem(outcomes)
+        if problem and self.exercise.trains:
             more = (
                 "The numbers are right, but no model learns through them. `.item()`, "
                 "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph; a "
                 "change in place (`+=`) can break it, and 0 · ∞ makes it nan."
             )
-            return Report("different", title, (more, _help(exercise)))
-        lines.append(f"Right numbers, but {problem}; no training runs through it here.")
-    values = (outcome.value for outcome in outcomes)
-    notes = (note(*pair) for pair in zip(values, expected, strict=True))
-    lines += [sentence for sentence in notes if sentence][:1]
-    return Report("right", f"{exercise.name}: right", tuple(lines))
+            help_on = f"hint({self.name!r}) helps on."
+            return self.say("different", problem, 0, more, help_on)
+        lines = []
+        if self.exercise.takes:
+            asked = dict.fromkeys(map(self.asked, range(len(self.cases))))
+            lines.append(f"Tried with {'; '.join(asked)}.")
+        if problem:
+            lines.append(
+                f"Right numbers, but {problem}; no training runs through it here."
+            )
+        return self.say("right", "right", 0, *lines)
 
+    def gradient_problem(self, outcomes: list[Outcome]) -> str | None:
+        """What is wrong with the gradient of right numbers, or None.
 
-def _gradient_difference(exercise, function, cases, outcomes):
-    """What is wrong with the gradient of right numbers, or None.
-
-    None also for half precision, whose gradients are too rough to compare.
-    """
-    for case, outcome in zip(cases, outcomes, strict=True):
-        if isinstance(outcome.value, Tensor) and outcome.value.dtype in HALF:
-            continue
-        right = gradient(exercise.reference, case, exercise.seconds)
-        if right is None:
-            continue
-        mine = gradient(function, case, exercise.seconds)
-        if mine is None:
-            return "no gradient passes through it"
-        if not same(mine, right):
-            return "its gradient is another one"
-    return None
+        None also for half precision, whose gradients are too rough to compare.
+        """
+        for case, outcome in zip(self.cases, outcomes, strict=True):
+            if isinstance(outcome.value, Tensor) and outcome.value.dtype in HALF:
+                continue
+            right = gradient(self.exercise.reference, case, self.exercise.seconds)
+            if right is None:
+                continue
+            mine = gradient(self.function, case, self.exercise.seconds)
+            if mine is None:
+                return "no gradient passes through it"
+            if not same(mine, right):
+                return "its gradient is another one"
+        return None

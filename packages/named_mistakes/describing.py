@@ -30,14 +30,6 @@ class _Brief(reprlib.Repr):
     def repr_float(self, value, level):
         return f"{value:.6g}"
 
-    repr_complex = repr_float
-
-    def repr_int(self, value, level):
-        try:
-            return super().repr_int(value, level)
-        except ValueError:  # Python writes integers of up to 4,300 digits only
-            return f"an integer of {value.bit_length()} bits"
-
     def repr_Tensor(self, value, level):  # noqa: N802 (reprlib looks for this name)
         return describe(value)
 

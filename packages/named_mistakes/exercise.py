@@ -36,9 +36,9 @@ class Exercise:
     gradient is wrong. seconds: an answer that computes for longer is stopped; only an
     exercise that trains needs more.
 
-    Results may be tensors, numbers, strings, booleans, None, and tuples, lists, dicts
-    and sets of these. Arguments may also be layers and functions. An answer may change
-    an argument in place only if the reference does.
+    Results may be tensors, numbers, strings, booleans, None, and tuples, lists and
+    dicts of these. Arguments may also be layers and functions. An answer may change an
+    argument in place only if the reference does.
 
     tolerance: how far a real number, or each entry of a tensor, may lie from the
     reference's, for a task that many results solve; the prompt states it. 0 means equal

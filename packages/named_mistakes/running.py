@@ -10,17 +10,15 @@ import dis
 import inspect
 import io
 import linecache
-import os
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch._tensor_str import PRINT_OPTS
 
 from named_mistakes.describing import altered
 from named_mistakes.limit import call_within
@@ -48,12 +46,6 @@ class Outcome:
         return {name for name, old, new in triples if altered(old, new)}
 
 
-def _tensors(value):
-    """The tensors that a result consists of."""
-    parts = value if isinstance(value, tuple | list) else [value]
-    return tuple(part for part in parts if isinstance(part, Tensor))
-
-
 def _snapshot(value):
     """A copy of what a later call could change; anything else as it is.
 
@@ -63,11 +55,7 @@ def _snapshot(value):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if type(value) in (tuple, list):
         return type(value)(map(_snapshot, value))
-    if type(value) is dict:
-        return {key: _snapshot(part) for key, part in value.items()}
-    if isinstance(value, Mapping | Sequence | Set | np.ndarray):
-        return _copies(value)
-    return value
+    return _copies(value) if isinstance(value, Mapping | np.ndarray) else value
 
 
 def _copies(arguments):
@@ -83,21 +71,16 @@ def isolated() -> Iterator[None]:
     """Run the block on the CPU, with gradients on and all random states fixed.
 
     Afterwards the process is as before: the random states of Python, NumPy and PyTorch
-    (CPU), the default type and the default device, the grad mode, the inference mode,
-    the flag of deterministic algorithms, how numbers are printed, NumPy's warnings and
-    the environment. Under a default type of half precision the block runs in float32.
+    (CPU), the default type and the default device, the grad mode, the inference mode
+    and NumPy's warnings.
     """
     python_state = random.getstate()
     numpy_state = np.random.get_state()
     torch_state = torch.get_rng_state()
     dtype = torch.get_default_dtype()
     device = torch.get_default_device()
-    deterministic = _deterministic()
-    environment, printing = dict(os.environ), copy.copy(PRINT_OPTS)
     if device != CPU:
         torch.set_default_device(CPU)
-    if dtype not in (torch.float32, torch.float64):  # too few digits to compare by
-        torch.set_default_dtype(torch.float32)
     random.seed(0)
     np.random.seed(0)
     torch.default_generator.manual_seed(0)  # far cheaper than torch.manual_seed
@@ -109,21 +92,7 @@ def isolated() -> Iterator[None]:
         np.random.set_state(numpy_state)
         torch.set_rng_state(torch_state)
         torch.set_default_dtype(dtype)
-        vars(PRINT_OPTS).update(vars(printing))
-        if dict(os.environ) != environment:
-            os.environ.clear()
-            os.environ.update(environment)
         _restore_device(device)
-        if _deterministic() != deterministic:
-            enabled, warn_only = deterministic
-            torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
-
-
-def _deterministic():
-    return (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
 
 
 def _restore_device(device):
@@ -134,9 +103,7 @@ def _restore_device(device):
         torch.set_default_device(device)
 
 
-def run(
-    function: Callable, arguments: tuple, seconds: float | int | None = None
-) -> Outcome:
+def run(function: Callable, arguments: tuple, seconds: float = 60.0) -> Outcome:
     """Call a function on copies of the arguments, `isolated`, and return the outcome.
 
     What it prints is kept in the outcome, its warnings are dropped, and an exception is
@@ -148,17 +115,14 @@ def run(
     printed = io.StringIO()
     value = None
     error = None
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(isolated())
-        stack.enter_context(contextlib.redirect_stdout(printed))
-        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
+    with (
+        isolated(),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(action="ignore"),
+    ):
         try:
-            if seconds is None:
-                value = function(*given)
-            else:
-                value = call_within(seconds, function, *given)
+            value = call_within(seconds, function, *given)
         except KeyboardInterrupt:
             raise
         except BaseException as caught:
@@ -199,9 +163,7 @@ def own_line(function: Callable, error: BaseException) -> str:
     return line
 
 
-def gradient(
-    function: Callable, arguments: tuple, seconds: float | int
-) -> Tensor | None:
+def gradient(function: Callable, arguments: tuple, seconds: float) -> Tensor | None:
     """Of the result with respect to the first floating-point tensor it is called with.
 
     The entries of the result are added with different weights, or the gradient of
@@ -212,10 +174,12 @@ def gradient(
     def derived(*given):
         leaves = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
         first = leaves[0].requires_grad_()
-        parts = [x for x in _tensors(function(*given)) if x.requires_grad]
+        result = function(*given)
+        parts = result if isinstance(result, tuple | list) else [result]
         total = sum(
             (part * torch.linspace(1, 2, part.numel()).view(part.shape)).sum()
             for part in parts
+            if isinstance(part, Tensor) and part.requires_grad
         )
         return torch.autograd.grad(total, first, materialize_grads=True)[0]
 

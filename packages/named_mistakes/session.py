@@ -4,6 +4,7 @@ Knows every exercise, what was tried and what was right. Knows nothing of how an
 is judged.
 """
 
+import contextlib
 import difflib
 import inspect
 import json
@@ -36,10 +37,7 @@ def find(name: str) -> Exercise:
     if name in bank:
         return bank[name]
     similar = difflib.get_close_matches(name, bank, cutoff=0.4)
-    if similar:
-        advice = f"did you mean {' or '.join(similar)}?"
-    else:
-        advice = "progress() lists the names of all exercises"
+    advice = f"did you mean {' or '.join(similar)}?" if similar else "see progress()"
     raise ValueError(f"unknown exercise {name[:60]!r}; {advice}")
 
 
@@ -120,26 +118,22 @@ def progress(notebook: str | int | None = None) -> None:
 
     Raises ValueError for a notebook that has no exercises.
     """
-    if notebook is not None:
-        number = str(notebook).partition("_")[0].zfill(2)
-        if number not in find_banks():
-            known = ", ".join(find_banks())
-            raise ValueError(
-                f"notebook must be the number of one with exercises ({known}), got "
-                f"{notebook!r}"
-            )
-        notebook = number
+    number = "" if notebook is None else str(notebook).partition("_")[0].zfill(2)
+    if number and number not in find_banks():
+        known = ", ".join(find_banks())
+        raise ValueError(
+            f"notebook must be the number of one with exercises ({known}), got "
+            f"{notebook!r}"
+        )
     tries = _tries()
     rows = []
-    signs = []
-    for number in [notebook] if notebook else find_banks():
-        for place, exercise in enumerate(_in_order(number)):
-            right = tries.get(exercise.name)
-            signs.append("○" if right is None else "✓" if right else "✗")
-            margin = number if place == 0 else "  "
-            rows.append(f"{margin}  {signs[-1]} {exercise.name}")
-    where = f"{notebook}: " if notebook else ""
-    title = f"{where}{signs.count('✓')} of {len(signs)} right"
+    for bank in [number] if number else find_banks():
+        for place, exercise in enumerate(_in_order(bank)):
+            sign = {None: "○", True: "✓", False: "✗"}[tries.get(exercise.name)]
+            rows.append(f"{'  ' if place else bank}  {sign} {exercise.name}")
+    right = sum("✓" in row for row in rows)
+    where = f"{number}: " if number else ""
+    title = f"{where}{right} of {len(rows)} right"
     Report("progress", title, code="\n".join(rows)).show()
 
 
@@ -158,10 +152,15 @@ _right: dict[str, bool] = {}
 
 
 def _tries() -> dict[str, bool]:
-    """{name: whether it was ever right} of all that was tried."""
-    stored = _stored(_file())
-    names = {**stored, **_right}
-    return {name: stored.get(name, False) or _right.get(name, False) for name in names}
+    """{name: whether it was ever right} of all that was tried, in any kernel."""
+    path = _file()
+    stored = {}
+    if path and path.exists():
+        with contextlib.suppress(ValueError):  # nobody's edit must stop a check
+            stored = json.loads(path.read_text("utf-8"))
+    return stored | {
+        name: right or stored.get(name, False) for name, right in _right.items()
+    }
 
 
 def _keep(name: str, right: bool) -> None:
@@ -171,25 +170,12 @@ def _keep(name: str, right: bool) -> None:
     if path is None:
         return
     unfinished = path.with_suffix(".unfinished")
-    try:
+    with contextlib.suppress(OSError):  # a full or read-only disk must not stop a check
         unfinished.write_text(json.dumps(_tries(), indent=1) + "\n", "utf-8")
         unfinished.replace(path)
-    except OSError:  # a full or read-only disk must not stop a check
-        return
 
 
 def _file() -> Path | None:
     """Where tries are remembered: only for a notebook in the folder of that file."""
     path = places().get("progress")
     return path if path is not None and path.parent == Path.cwd() else None
-
-
-def _stored(path: Path | None) -> dict[str, bool]:
-    """What other kernels and earlier ones have stored; {} for an unreadable file."""
-    try:
-        content = dict(json.loads(path.read_text("utf-8"))) if path else {}
-    except (OSError, ValueError, TypeError):
-        return {}
-    return {
-        name: right is True for name, right in content.items() if name in exercises()
-    }

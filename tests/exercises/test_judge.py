@@ -178,7 +178,7 @@ def test_a_change_inside_a_list_is_detected():
         (lambda weights: weights.numpy(), "a NumPy array"),
         (lambda weights: weights.tolist(), "a list of 3"),
         (lambda weights: weights.bool(), "Its dtype is torch.bool"),
-        (lambda weights: weights.to("meta"), "on the device meta"),
+        (lambda weights: weights.to("meta"), "not comparable"),
         (lambda weights: weights.to_sparse(), "a tensor, not comparable"),
         (lambda weights: torch.nested.nested_tensor([weights]), "not comparable"),
         (lambda weights: masked_tensor(weights, weights > 0), "not comparable"),
@@ -191,25 +191,11 @@ def test_results_of_other_kinds_are_answered(turn, message):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_right_numbers_in_another_float_type_get_a_note(dtype, precision):
+def test_numbers_in_another_float_type_are_compared(dtype, precision):
     report = judge("attention.context", lambda w, v: (w @ v).to(dtype))
     assert report.status == "right", report.text
-    assert (f"Its numbers are {dtype}" in report.text) == (dtype != precision)
     wrong = judge("attention.context", lambda w, v: (w @ v + 0.5).to(dtype))
     assert wrong.status == "different"
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_an_odd_default_type_is_left_as_it_was(dtype):
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        for name in ("attention.weights", "blocks.layer_norm", "training.step"):
-            report = examine(BANK[name], BANK[name].reference)
-            assert report.status == "right", report.text
-        assert torch.get_default_dtype() == dtype
-    finally:
-        torch.set_default_dtype(before)
 
 
 def test_a_result_in_place_of_the_function_is_answered():

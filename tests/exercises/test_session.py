@@ -103,10 +103,9 @@ def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_p
     out = capsys.readouterr().out
     assert "✓ attention.weights" in out and "✓ attention.context" in out
     assert "✗ attention.scores" in out
-    for content in ("", "[]", '{"attention.weights": "yes", "unknown": true}'):
-        (tmp_path / "progress.json").write_text(content)
-        progress("01")
-        assert "01: 0 of 6 right" in capsys.readouterr().out
+    (tmp_path / "progress.json").write_text("")
+    progress("01")
+    assert "01: 0 of 6 right" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", BANK)
