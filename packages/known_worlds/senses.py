@@ -49,16 +49,8 @@ class Usage:
 
     @property
     def label(self) -> int:
-        """The index of (word, sense) in `labels()`.
-
-        Raises ValueError for a word and sense that the world does not have.
-        """
-        name = f"{self.word}: {self.sense}"
-        if name not in labels():
-            raise ValueError(
-                f"word={self.word!r} with sense={self.sense!r} is not in labels()"
-            )
-        return labels().index(name)
+        """The index of (word, sense) in `labels()`."""
+        return labels().index(f"{self.word}: {self.sense}")
 
 
 @cache
