@@ -29,12 +29,17 @@ def label_loss(
     check_same("logits and labels: batch and length", *both)
     if values_are_at_hand(labels) and (labels == IGNORED).all():
         raise ValueError(f"labels must hold one to count, all are {IGNORED} (ignored)")
+    logits = rearrange(logits, "b t v -> (b t) v")
+    return cross_entropy(logits, rearrange(labels, "b t -> (b t)"), label_smoothing)
+
+
+def cross_entropy(
+    logits: Float[Tensor, "n v"], labels: Int64[Tensor, "n"], label_smoothing: float
+) -> Float[Tensor, ""]:
+    """PyTorch's, computed in float32 at least."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(
-        rearrange(logits, "b t v -> (b t) v"),
-        rearrange(labels, "b t -> (b t)"),
-        ignore_index=IGNORED,
-        label_smoothing=label_smoothing,
+        logits, labels, ignore_index=IGNORED, label_smoothing=label_smoothing
     )
 
 

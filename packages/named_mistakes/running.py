@@ -10,6 +10,7 @@ import dis
 import inspect
 import io
 import linecache
+import os
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._tensor_str import PRINT_OPTS
 
 from named_mistakes.describing import altered
 from named_mistakes.limit import call_within
@@ -71,14 +73,15 @@ def isolated() -> Iterator[None]:
     """Run the block on the CPU, with gradients on and all random states fixed.
 
     Afterwards the process is as before: the random states of Python, NumPy and PyTorch
-    (CPU), the default type and the default device, the grad mode, the inference mode
-    and NumPy's warnings.
+    (CPU), the default type and the default device, the grad mode, the inference mode,
+    NumPy's warnings, how numbers are printed and the environment.
     """
     python_state = random.getstate()
     numpy_state = np.random.get_state()
     torch_state = torch.get_rng_state()
     dtype = torch.get_default_dtype()
     device = torch.get_default_device()
+    environment, printing = dict(os.environ), copy.copy(PRINT_OPTS)
     if device != CPU:
         torch.set_default_device(CPU)
     random.seed(0)
@@ -92,6 +95,10 @@ def isolated() -> Iterator[None]:
         np.random.set_state(numpy_state)
         torch.set_rng_state(torch_state)
         torch.set_default_dtype(dtype)
+        vars(PRINT_OPTS).update(vars(printing))
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
         _restore_device(device)
 
 

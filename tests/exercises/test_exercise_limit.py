@@ -6,6 +6,7 @@ later. What an answer does to the global state does not outlive its call.
 
 import contextlib
 import dataclasses
+import os
 import random
 import sys
 import threading
@@ -183,7 +184,9 @@ def global_state():
         torch.get_default_device(),
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
+        str(torch.tensor(1 / 3)),
         np.geterr(),
+        dict(os.environ),
     )
 
 
@@ -202,7 +205,9 @@ CHANGES = {  # B8 and B14 of the readings: these outlived the call
     "default device": lambda: torch.set_default_device("meta"),
     "gradients": lambda: torch.set_grad_enabled(False),
     "inference mode": enters_inference_mode,
+    "printing": lambda: torch.set_printoptions(precision=1),
     "NumPy's warnings": lambda: np.seterr(all="raise"),
+    "environment": lambda: os.environ.update(LEFT="behind"),
 }
 
 

@@ -38,6 +38,7 @@ from course_utils.training.checkpoints import (
     list_checkpoints,
     save_checkpoint,
 )
+from course_utils.training.cpu_speed import PIECE, faster_on_cpu
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss, next_token_loss, translation_loss
@@ -357,6 +358,26 @@ def test_mean_loss_weighs_labels_not_batches():
     labels = torch.cat([uneven(step)[1] for step in range(3)])
     expected = label_loss(logits, labels, 0.0).item()
     assert mean_loss(model, uneven, 3) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_computed_in_pieces_is_that_of_all_logits_at_once(smoothing):
+    torch.manual_seed(0)
+    logits = torch.randn(3, 2 * PIECE // 3 + 50, 37).bfloat16()  # the last is shorter
+    labels = torch.randint(37, logits.shape[:2])
+    labels[:, -60:] = IGNORED
+    losses, gradients = [], []
+    for dtype in (torch.bfloat16, torch.float32):
+        own = logits.to(dtype, copy=True).requires_grad_()
+        with faster_on_cpu("bfloat16"):
+            loss = label_loss(own, labels, smoothing)
+        (3 * loss).backward()
+        losses.append(loss.detach())
+        gradients.append(own.grad)
+    torch.testing.assert_close(*losses)
+    assert gradients[0].dtype == torch.bfloat16
+    torch.testing.assert_close(gradients[0].float(), gradients[1], rtol=0.01, atol=1e-9)
+    assert (gradients[0][:, -60:] == 0).all()
 
 
 def test_a_loss_of_bfloat16_logits_is_computed_in_float32():
