@@ -63,8 +63,8 @@ def heatmap(
     if len(heights) > 1:
         raise ValueError(f"values must have equally many rows, got {sorted(heights)}")
     drawn = {title: 0 * one if mask else one for title, one in matrices.items()}
-    labels = (rows, [columns] * len(drawn))
-    figure, panels = _matrices(drawn, axes, *labels, scale, signed, numbers or mask)
+    numbers = numbers or mask  # then there is no scale
+    figure, panels = _matrices(drawn, axes, rows, columns, scale, signed, numbers)
     for panel, matrix in zip(panels, matrices.values(), strict=True):
         _frame(panel, np.argwhere(matrix == 0) if mask else [], **style.HIDDEN)
     show(figure, alt)
@@ -102,7 +102,7 @@ def attention_map(
     hidden = ~np.broadcast_to(mask.numpy(), shape)
     titled = dict(zip(titles, heads, strict=True))
     axes = ("query position", "key position")
-    figure, panels = _matrices(titled, axes, queries, [keys] * len(heads), "weight")
+    figure, panels = _matrices(titled, axes, queries, keys, "weight")
     for panel, head in zip(panels, heads, strict=True):
         leaks = hidden & (head > 0)
         _frame(panel, np.argwhere(hidden & ~leaks), **style.HIDDEN)
@@ -147,7 +147,7 @@ def equation(
             width, top = matrix.shape[1], (height - len(matrix)) / 2
             above = {"ha": "center", "weight": "bold"}
             axis.text(left + width / 2, top - 0.3, literal(name), **above)
-            _draw_numbers(axis, matrix, ROLES[role], left, top)
+            _draw_numbers(axis, matrix, ROLES[role], (left, top))
             for c, word in zip(range(width), columns.get(name, ()), strict=False):
                 look = {"rotation": 90, "size": 8.5, "ha": "center", "va": "top"}
                 axis.text(left + c + 0.5, top + len(matrix) + 0.2, word, **look)
@@ -237,7 +237,7 @@ def bars(
     roles: Named | None = None,
     alt: str | None = None,
 ) -> None:
-    """Draw one group of lying bars per label, with one bar per series, {name: lengths}.
+    """Draw one group of lying bars per label, one bar per series, {name: lengths}.
 
     `axes` names (labels, lengths). Series that are runs of one kind, "seed 0", "seed
     1", are dots of one color. `lines` adds named lines, {label: length}: a baseline.
@@ -249,8 +249,8 @@ def bars(
     written = not dots and len(labels) * len(kinds) <= 30
     colors = style.colors_of(kinds, roles)
     lines_high = sum(max(len(kinds), 1 + label.count("\n")) for label in labels)
-    height = min(6, 0.9 + 0.17 * lines_high + 0.12 * len(labels))
-    figure, axis = style.panel(axes[::-1], title, (5.8, height))
+    size = (5.8, min(6, 0.9 + 0.17 * lines_high + 0.12 * len(labels)))
+    figure, axis = style.panel(axes[::-1], title, size)
     for name, values in series.items():
         numbers = _array(values, f"series[{name!r}]", 1)
         thick, place = 0.76 / len(kinds), kinds.index(kind[name])
@@ -314,11 +314,11 @@ def arrows(
     """Draw vectors of the plane, {label: (x, y)}, as arrows from the origin."""
     ends = {label: _array(end, label, 1) for label, end in vectors.items()}
     colors = style.colors_of(ends, roles)
-    low = np.min([*ends.values(), (0, 0)], axis=0)
-    high = np.max([*ends.values(), (0, 0)], axis=0)
+    corners = [*ends.values(), (0, 0)]
+    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
     reach = max(high - low) or 1.0
-    width, height = (2.3 * (high - low) / reach + 1.2).tolist()
-    figure, axis = style.panel(("", ""), title, (width, height))
+    size = (2.3 * (high - low) / reach + 1.2).tolist()
+    figure, axis = style.panel(("", ""), title, size)
     for label, (x, y) in ends.items():
         shape = {"width": reach / 110, "head_width": reach / 22}
         axis.arrow(0, 0, x, y, length_includes_head=True, color=colors[label], **shape)
@@ -379,7 +379,7 @@ def _matrices(
     matrices: Mapping[str, np.ndarray],
     axes: Pair,
     rows: Words | None,
-    columns: Sequence[Words | None],
+    columns: Words | None,
     scale: str = "",
     signed: bool = False,
     numbers: bool = False,
@@ -401,22 +401,19 @@ def _matrices(
     limit = limit or 1.0
     size = [max(1.5, cell * width + 0.6), cell * height + (0.4 if low else 0.8)]
     figure, panels = style.panels(count, size, columns=int(low), sharex=low)
-    look = {
-        "cmap": "RdBu_r" if signed else style.WEIGHTS,
-        "vmin": -limit if signed else 0,
-    }
-    for axis, words, title in zip(panels, columns, matrices, strict=True):
-        matrix = matrices[title]
-        image = axis.imshow(matrix, vmax=limit, aspect="auto", **look)
+    cmap, vmin = ("RdBu_r", -limit) if signed else (style.WEIGHTS, 0)
+    rows, columns = (one if one is None else [*one] for one in (rows, columns))
+    for axis, (title, matrix) in zip(panels, matrices.items(), strict=True):
+        image = axis.imshow(matrix, cmap, vmin=vmin, vmax=limit, aspect="auto")
         for (r, c), value in np.ndenumerate(matrix if numbers else []):
             if (text := style.number(value)) != "0":
                 ink = "white" if abs(value) > 0.55 * limit else INK
                 axis.text(c, r, text, color=ink, size=8.5, **_MIDDLE)
         axis.spines[:].set(visible=True, color="#D5DAE0")
         axis.set(title=literal(title))
-        if axis.get_subplotspec().is_last_row() or not low:
-            axis.set_xlabel(literal(axes[1]))
-        _name_cells(axis, "x", words, matrix.shape[1], cell)
+        last = axis.get_subplotspec().is_last_row() or not low
+        axis.set_xlabel(literal(axes[1]) if last else "")
+        _name_cells(axis, "x", columns, matrix.shape[1], cell)
         _name_cells(axis, "y", rows, height, math.inf)
         axis.tick_params(labelleft=axis.get_subplotspec().is_first_col())
     panels[0].set_ylabel(literal(axes[0]), labelpad=8)
@@ -428,31 +425,28 @@ def _matrices(
 
 def _name_cells(axis: Axes, side: str, words: Any, count: int, room: float) -> None:
     """One label a cell, slanted where there is no room; some numbers of many cells."""
+    scale = getattr(axis, f"{side}axis")
     if words is None and count > 12:
-        getattr(axis, f"{side}axis").set_major_locator(MaxNLocator(8, integer=True))
+        scale.set_major_locator(MaxNLocator(8, integer=True))
         return
     labels = [literal(word) for word in (range(count) if words is None else words)]
     longest = max(len(line) for label in labels for line in label.split("\n"))
     slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    look = slanted if 0.07 * longest > 0.9 * room else {}  # a letter in inches, about
-    axis.set(**{f"{side}ticks": range(count)})
-    getattr(axis, f"set_{side}ticklabels")(labels, **look)
+    crowded = 0.07 * longest > 0.9 * room  # a letter in inches, about
+    scale.set_ticks(range(count), labels, **(slanted if crowded else {}))
 
 
 def _frame(axis: Axes, cells: Any, zorder: float = 4, **look: Any) -> None:
+    look = {"linewidth": 0, "zorder": zorder, **look}
     for row, column in cells:
-        corner, look = (column - 0.5, row - 0.5), {"linewidth": 0, **look}
-        axis.add_patch(Rectangle(corner, 1, 1, zorder=zorder, **look))
+        axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
 
 
-def _draw_numbers(
-    axis: Axes, matrix: np.ndarray, color: str, left: float, top: float
-) -> None:
+def _draw_numbers(axis: Axes, matrix: np.ndarray, color: str, corner: tuple) -> None:
     strength = 0.6 * np.abs(matrix) / (np.abs(matrix).max() or 1)
     for (r, c), value in np.ndenumerate(matrix):
-        cell = (left + c, top + r)
-        axis.add_patch(Rectangle(cell, 1, 1, fc=color, alpha=strength[r, c], lw=0))
-        axis.add_patch(Rectangle(cell, 1, 1, fill=False, ec=color, lw=1))
-        axis.text(
-            cell[0] + 0.5, cell[1] + 0.5, style.number(value), size=8.5, **_MIDDLE
-        )
+        x, y = corner[0] + c, corner[1] + r
+        fill = {"fc": color, "alpha": strength[r, c], "lw": 0}
+        axis.add_patch(Rectangle((x, y), 1, 1, **fill))
+        axis.add_patch(Rectangle((x, y), 1, 1, fill=False, ec=color, lw=1))
+        axis.text(x + 0.5, y + 0.5, style.number(value), size=8.5, **_MIDDLE)

@@ -21,7 +21,8 @@ def font_face(letters: str = LATIN + SIGNS, family: str = "Course Sans") -> str:
         from fontTools.ttLib import TTFont
     except ImportError:
         return ""
-    font = TTFont(fontpkg_fira_sans.ROOT / "files" / "FiraSans-Regular.ttf")
+    path = fontpkg_fira_sans.ROOT / "files" / "FiraSans-Regular.ttf"
+    font = TTFont(path, recalcTimestamp=False)  # the same letters, the same bytes
     options = subset.Options(hinting=False, drop_tables=["GDEF", "GPOS", "GSUB"])
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=letters)

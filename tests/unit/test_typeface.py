@@ -1,0 +1,48 @@
+"""One typeface in figures, drawings and pages, and one page with all pictures."""
+
+import re
+from base64 import b64decode
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from fontTools.ttLib import TTFont
+
+from attention_views.typeface import font_face
+from tools.contact_sheet import sheet
+from tools.drawings import with_typeface
+
+DRAWINGS = sorted((Path(__file__).parents[2] / "images").glob("*.svg"))
+
+
+def letters_of(text):
+    font = TTFont(BytesIO(b64decode(re.search("base64,([^)]+)", text)[1])))
+    return {chr(code) for code in font.getBestCmap()}
+
+
+@pytest.mark.parametrize("path", DRAWINGS, ids=lambda path: path.stem)
+def test_a_drawing_carries_the_letters_of_its_words(path):
+    drawing = path.read_text("utf-8")
+    words = "".join(re.findall(r"<text[^>]*>([^<&]*)<", drawing))
+    plain = {letter for letter in words if letter.isascii()}
+    assert plain <= letters_of(drawing)
+
+
+def test_a_drawing_gets_its_typeface_once():
+    (drawing,) = (p.read_text("utf-8") for p in DRAWINGS if p.stem == "01_lookup")
+    assert with_typeface(drawing) == drawing
+    longer = drawing.replace("red", "Zebra")
+    assert "Z" in letters_of(with_typeface(longer)) - letters_of(drawing)
+
+
+def test_the_typeface_of_a_page_is_small():
+    assert {*"aZñ√→"} <= letters_of(font_face())
+    assert len(font_face()) < 25_000
+
+
+def test_the_contact_sheet_holds_every_figure_and_drawing():
+    page = sheet()
+    assert page.count("<figure>") == page.count("data:image/png") + len(
+        list(DRAWINGS[0].parent.iterdir())
+    )
+    assert page.count("data:image/png") > 200
