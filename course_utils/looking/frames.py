@@ -66,6 +66,7 @@ def show_frames(
         signed=signed,
         colors=colors,
         shared=True,
+        pictured=True,
     )
     display_view(html, alt, HINT)
     places = np.linspace(0, len(frames) - 1, min(STILL, len(frames))).round()

@@ -26,7 +26,7 @@ def frames_html(
     axes: Sequence[str] = ("", ""),
     signed: bool = False,
     colors: Mapping[str, str] | None = None,
-    shared: bool = False,
+    **how: bool,
 ) -> str:
     """The HTML of a view with a slider: one frame at a time, played or scrubbed.
 
@@ -35,7 +35,7 @@ def frames_html(
     {label: length}; texts; or PNG files as bytes. captions: one a frame; axis: what the
     slider moves along. axes: what runs along (rows, columns) or (x, y). colors:
     {label: color} of points and bars. sentence: what stands there where no script
-    runs. shared: see `view_html`.
+    runs. how: shared and pictured, see `view_html`.
 
     Raises ValueError for frames that differ in kind, size or labels, for numbers that
     are not finite, and for another number of captions.
@@ -72,7 +72,7 @@ def frames_html(
         data["frames"] = [b64encode(frame).decode() for frame in frames]
     else:
         data["frames"] = list(frames)
-    return view_html("frames", data, sentence or title, shared=shared)
+    return view_html("frames", data, sentence or title, **how)
 
 
 def kind_of(frame: Any) -> str:

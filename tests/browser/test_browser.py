@@ -176,13 +176,13 @@ def test_a_still_stands_only_where_the_view_does_not_live(
     chromium, every, tmp_path, alive
 ):
     """Without the script, which is what stands in every other notebook of a page."""
-    outputs = every[0 if alive else 2 : 12]
+    outputs = every[0 if alive else 2 : 20]
     with watched(chromium, exported(outputs, tmp_path / "page.html")) as page:
         stills = page.locator("img")
         assert stills.count() == len(outputs) // 2
         page.locator(OURS).first.wait_for()
-        assert page.locator("img:visible").count() == (0 if alive else 5)
-        assert page.get_by_text("trust the notebook").count() == (0 if alive else 5)
+        assert page.locator("img:visible").count() == (0 if alive else 9)
+        assert page.get_by_text("trust the notebook").count() == (0 if alive else 9)
 
 
 def test_a_view_that_cannot_be_drawn_keeps_its_sentence_and_its_still(
