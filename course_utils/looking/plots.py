@@ -332,9 +332,6 @@ def arrows(
     show(figure, alt)
 
 
-# --- arguments -----------------------------------------------------------------------
-
-
 def _array(values: Any, name: str, ndim: int | None = None) -> np.ndarray:
     """The numbers as float64; a vector serves as a matrix of one row.
 
@@ -372,9 +369,6 @@ def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-# --- drawing -------------------------------------------------------------------------
-
-
 def _matrices(
     matrices: Mapping[str, np.ndarray],
     axes: Pair,
@@ -399,7 +393,8 @@ def _matrices(
     cell = min(0.3, {1: 5.0, 2: 2.7}.get(across, 1.5) / max(width, height))
     cell = 0.44 if numbers and limit and max(width, height) <= 12 else cell
     limit = limit or 1.0
-    size = [max(1.5, cell * width + 0.6), cell * height + (0.4 if low else 0.8)]
+    wide = max(1.5, cell * width + 0.6, 0.065 * len(axes[1]) + 0.7)  # room for its name
+    size = [wide, cell * height + (0.4 if low else 0.8)]
     figure, panels = style.panels(count, size, columns=int(low), sharex=low)
     cmap, vmin = ("RdBu_r", -limit) if signed else (style.WEIGHTS, 0)
     rows, columns = (one if one is None else [*one] for one in (rows, columns))
