@@ -2,12 +2,10 @@
 
 Knows axes and labels. Knows nothing of models; colors and alt texts are in `style`.
 
-One call draws one figure and displays it as a small PNG. `alt` is one sentence that
-says what the figure shows; without it the running cell's metadata is asked
-(`style.cell_alt`), then the words in the figure serve. `roles` gives a label the color
-of its role in the drawings, `roles={"loss": "mistake"}`; it may name labels of other
-figures too, and labels without a role get shades of slate. Arrays are tensors of any
-type and device, NumPy arrays or lists.
+One call draws one figure and displays it as a small PNG. `alt` says in one sentence
+what the figure shows; without it the running cell's metadata is asked, then the words
+in the figure serve. `roles={"loss": "mistake"}` gives a label the color of a role; it
+may name labels of other figures. Arrays are tensors, NumPy arrays or lists.
 
 Every function raises ValueError for shapes and labels that do not fit together and for
 numbers that would silently not be drawn (NaN, a number <= 0 on a logarithmic axis).
@@ -84,9 +82,9 @@ def attention_map(
 
     One row per query, one column per key; `title` is a string for one head, a list of
     strings for several. Cells where `mask` ("q k", bool, True = may look) is False are
-    hatched, and in the color of a mistake if a weight leaks there. Without a mask,
-    later keys are hatched where no query looks at a later key. `marks` frames the cells
-    (query, key) that one expects, such as a known alignment.
+    hatched, and colored as a mistake if a weight leaks there. Without a mask, later
+    keys are hatched if no query looks at one. `marks` frames cells (query, key) that
+    one expects, such as a known alignment.
     """
     heads = _array(weights, "weights")
     titles = title or [f"head {h}" for h in range(len(heads))]
@@ -124,16 +122,13 @@ def equation(
     row. `rows` labels the rows of the first matrix, `columns`, {name: labels}, the
     columns of the matrices with these names.
     """
-    parts = [part if isinstance(part, str) else tuple(part) for part in parts]
-    matrices = {part[0]: _array(part[1], part[0], 2) for part in parts if part[1:]}
-    columns = {
-        name: list(map(literal, words)) for name, words in (columns or {}).items()
-    }
-    rows = list(map(literal, rows))
+    parts, columns, rows = list(parts), columns or {}, list(rows)
+    named = [part for part in parts if not isinstance(part, str)]
+    matrices = {name: _array(values, name, 2) for name, values, _ in named}
     height = max(map(len, matrices.values()))
-    letters = [len(word) for words in columns.values() for word in words]
+    letters = [len(str(word)) for words in columns.values() for word in words]
     bottom = height + 0.2 + 0.24 * max(letters, default=0)
-    margin = 0.4 + 0.2 * max(map(len, rows), default=0)
+    margin = 0.4 + 0.2 * max((len(str(word)) for word in rows), default=0)
     figure = Figure()
     axis = figure.add_axes((0, 0, 1, 1))
     left = 0.0
@@ -148,11 +143,15 @@ def equation(
             above = {"ha": "center", "weight": "bold"}
             axis.text(left + width / 2, top - 0.3, literal(name), **above)
             _draw_numbers(axis, matrix, ROLES[role], (left, top))
-            for c, word in zip(range(width), columns.get(name, ()), strict=False):
+            words = columns.get(name, [""] * width)
+            for c, word in zip(range(width), words, strict=True):
                 look = {"rotation": 90, "size": 8.5, "ha": "center", "va": "top"}
-                axis.text(left + c + 0.5, top + len(matrix) + 0.2, word, **look)
-        for r, word in enumerate(rows if not left else ()):
-            axis.text(-0.15, top + r + 0.5, word, ha="right", va="center")
+                place = (left + c + 0.5, top + len(matrix) + 0.2)
+                axis.text(*place, literal(word), **look)
+            words = rows if rows and part is named[0] else [""] * len(matrix)
+            for r, word in zip(range(len(matrix)), words, strict=True):
+                place = (left - 0.15, top + r + 0.5)
+                axis.text(*place, literal(word), ha="right", va="center")
         left += width + 0.2
     axis.set(xlim=(-margin, left), ylim=(bottom, -1.2))
     axis.axis("off")
@@ -207,8 +206,7 @@ def points(
 ) -> None:
     """Draw {label: (x, y)} as points without lines; each label has its own marker.
 
-    `axes` labels (x, y). `texts` names points, {label: one text a point}; an empty text
-    leaves a point without a name.
+    `axes` labels (x, y). `texts` names points, {label: one text a point, or ""}.
     """
     figure, axis = style.panel(axes, title)
     colors = style.colors_of(series, roles)
@@ -253,6 +251,10 @@ def bars(
     figure, axis = style.panel(axes[::-1], title, size)
     for name, values in series.items():
         numbers = _array(values, f"series[{name!r}]", 1)
+        if len(numbers) != len(labels):
+            raise ValueError(
+                f"series[{name!r}]: {len(labels)} labels, got {len(numbers)}"
+            )
         thick, place = 0.76 / len(kinds), kinds.index(kind[name])
         at = np.arange(len(labels)) + (place - (len(kinds) - 1) / 2) * thick
         look = {"color": colors[kind[name]], "label": literal(kind[name])}
@@ -425,6 +427,8 @@ def _name_cells(axis: Axes, side: str, words: Any, count: int, room: float) -> N
         scale.set_major_locator(MaxNLocator(8, integer=True))
         return
     labels = [literal(word) for word in (range(count) if words is None else words)]
+    if len(labels) != count:
+        raise ValueError(f"each of {count} cells needs a label, got {len(labels)}")
     longest = max(len(line) for label in labels for line in label.split("\n"))
     slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     crowded = 0.07 * longest > 0.9 * room  # a letter in inches, about
