@@ -1,0 +1,114 @@
+"""Write a language model as one HTML file in which it runs.
+
+Knows the names and shapes of a LLaMA-style model, and bytes. Knows nothing of PyTorch.
+"""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from attention_views.typeface import font_face
+
+MOST_WEIGHTS = 4_000_000  # in a file of 5.5 MB, which a mail still takes
+SCRIPTS = ("tokenizer.js", "model.js", "sampling.js", "page.js")
+
+
+def quantized(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix "row column" as int8 from -127 to 127, and a float32 scale for each row.
+
+    `integers * scales[:, None]` is the matrix again, up to half a scale in each number.
+    """
+    matrix = np.asarray(matrix, dtype=np.float32)
+    largest = np.abs(matrix).max(axis=1)
+    scales = np.where(largest > 0, largest, 1).astype(np.float32) / np.float32(127)
+    return np.rint(matrix / scales[:, None]).astype(np.int8), scales
+
+
+def living_page(
+    config: Mapping[str, Any],
+    weights: Mapping[str, Any],
+    tokenizer: Mapping[str, Any],
+    *,
+    title: str,
+    opening: str,
+    start_id: int,
+    end_id: int,
+) -> str:
+    """The HTML of a page that writes, with the model inside; it loads nothing.
+
+    config: vocab_size, d_model, num_heads, num_kv_heads, num_layers, max_length,
+    rope_base and norm_eps of a LLaMA-style model. weights: its matrices "row column"
+    and vectors by name: "tokens", "blocks.0.attention_norm", "norm", …; without "head",
+    "tokens" is the output matrix, too. tokenizer: "tokens", the bytes of each id;
+    "special", {id: name}; "merges", (left, right, made) in the order of learning, or
+    None where each token is a whole word; "unknown", the id of any other word.
+    opening: how the first story begins; a part of it in braces is the hero, in whose
+    place a reader may type another. start_id, end_id: the tokens around a text.
+
+    Raises ValueError for more than 4,000,000 weights and for numbers that are not
+    finite.
+    """
+    arrays = {name: np.asarray(part, np.float32) for name, part in weights.items()}
+    count = sum(part.size for part in arrays.values())
+    if count > MOST_WEIGHTS:
+        raise ValueError(
+            f"model must have at most {MOST_WEIGHTS:,} weights for a page to send "
+            f"around, got {count:,}: a file of about {count * 4 / 3e6 + 0.2:.0f} MB"
+        )
+    layout, integers, floats = [], [], []
+    for name, part in arrays.items():
+        if not np.isfinite(part).all():
+            raise ValueError(f"weights[{name!r}] must hold finite numbers")
+        rows, columns = (*part.shape, 0)[:2]
+        layout.append({"name": name, "rows": rows, "columns": columns})
+        if columns:
+            whole, part = quantized(part)
+            integers.append(whole.tobytes())
+        floats.append(part.astype("<f4").tobytes())
+    data = {
+        "config": dict(config),
+        "layout": layout,
+        "tokenizer": {
+            **tokenizer,
+            "tokens": [token.decode("latin-1") for token in tokenizer["tokens"]],
+        },
+        "count": count,
+        "opening": opening,
+        "startId": start_id,
+        "endId": end_id,
+    }
+    blocks = [_data("model", _safe_json(data))]
+    blocks += [_data(i, _base64(b)) for i, b in (("i8", integers), ("f32", floats))]
+    script = "\n".join(_source(name) for name in SCRIPTS)
+    parts = {
+        "title": escape(title),
+        "style": font_face() + _source("page.css"),
+        "data": "\n".join(blocks),
+        "script": f'<script>\n"use strict";\n{script}</script>',
+    }
+    page = _source("page.html")  # in one pass, so that no part is taken for a mark
+    return re.sub("{{([a-z]+)}}", lambda mark: parts[mark[1]], page)
+
+
+def _data(name: str, text: str) -> str:
+    """A block of data, which the browser does not run."""
+    return f'<script type="text/plain" id="{name}">{text}</script>'
+
+
+def _base64(parts: Sequence[bytes]) -> str:
+    return b64encode(b"".join(parts)).decode()
+
+
+def _safe_json(data: Any) -> str:
+    """JSON in ASCII that cannot end the block around it."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _source(name: str) -> str:
+    return files("attention_views").joinpath("living", name).read_text("utf-8")

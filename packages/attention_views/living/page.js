@@ -1,0 +1,415 @@
+// What a reader does with the page: types, moves the dials, asks a word, takes another
+// road, silences a head. Text reaches the page through textContent alone.
+
+const make = (parent, tag, attributes = {}, text = "") => {
+  const node = document.createElement(tag);
+  for (const name in attributes) node.setAttribute(name, attributes[name]);
+  node.textContent = text;
+  parent?.append(node);
+  return node;
+};
+const place = (id) => document.getElementById(id);
+const bytesOf = (id) =>
+  Uint8Array.from(atob(place(id).textContent), (sign) => sign.charCodeAt(0));
+
+const data = JSON.parse(place("model").textContent);
+const integers = new Int8Array(bytesOf("i8").buffer);
+const floats = new Float32Array(bytesOf("f32").buffer);
+const model = new LlamaLM(data.config, unpack(data.layout, integers, floats));
+const tokenizer = new Tokenizer(data.tokenizer);
+const vocabulary = data.config.vocab_size;
+const dials = { temperature: 0.7, topK: 32, topP: 1, seed: 1 };
+
+const percent = (share) => {
+  if (share < 0.001) return "<0.1 %";
+  return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+};
+// A token in a list, without its space; one that goes on with a word gets an ellipsis.
+const shown = (id, before) => {
+  const text = tokenizer.name(id).replaceAll("\n", "⏎").replaceAll("\t", "⇥");
+  if (id in tokenizer.special) return id === data.endId ? "end" : text;
+  if (!text.trim()) return text ? "␣".repeat(text.length) : "∅";
+  const inside = /\p{L}$/u.test(tokenizer.name(before ?? id)) && /^\p{L}/u.test(text);
+  return before !== undefined && inside ? `…${text}` : text.trim();
+};
+const headName = ([layer, head]) => `layer ${layer + 1}, head ${head + 1}`;
+
+// --- a story, and how it is written ----------------------------------------------------
+
+class Story {
+  constructor(silenced) {
+    this.silenced = silenced;
+    this.caches = model.newCache();
+    this.ids = [];
+    this.seen = []; // seen[i]: what the model saw at position i
+    this.chances = []; // chances[i]: how likely it held the token at i
+    this.tokens = []; // tokens[i]: where the token at i stands in the page
+    this.article = make(place("stories"), "article");
+    this.heading = make(this.article, "h2");
+    this.text = make(this.article, "p", { class: "story", role: "group" });
+    this.text.setAttribute("aria-label", "The story, word by word");
+    this.status = make(this.article, "p", { class: "small", role: "status" });
+  }
+
+  // Keep the first tokens and add some: what the reader gave.
+  given(ids, kept = 0) {
+    this.ids.length = this.tokens.length = kept;
+    this.seen.length = Math.min(this.seen.length, kept); // the cache is written over
+    const last = this.tokens.at(-1) ?? null;
+    while (this.text.lastChild !== last) this.text.lastChild.remove();
+    this.read = tokenizer.reader();
+    this.ids.forEach((id) => this.read(id));
+    ids.forEach((id) => this.push(id));
+    this.first = this.ids.length;
+  }
+
+  push(id) {
+    const i = this.ids.push(id) - 1;
+    const [, space, text] = (i ? this.read(id) : "").match(/^(\s*)([^]*)$/);
+    this.text.append(space); // it is not tinted
+    const token = make(this.text, "span", { class: "token", tabindex: i === 1 ? 0 : -1 }, text);
+    token.setAttribute("role", "button");
+    token.dataset.i = i;
+    token.hidden = !i;
+    this.tokens.push(token);
+  }
+
+  // One token further. False at the end of the story, or of what the model can read.
+  advance() {
+    const next = this.seen.length;
+    if (next < this.ids.length) {
+      const id = this.ids[next];
+      this.seen.push(model.step(id, next, this.caches, this.silenced));
+    }
+    const i = this.seen.length;
+    if (i === this.ids.length) {
+      if (i === data.config.max_length) return false;
+      const chances = distribution(this.seen[i - 1].logits, dials);
+      const id = draw(chances, dice(dials.seed, i));
+      if (id === data.endId) return false;
+      this.push(id);
+    }
+    this.mark(i);
+    return true;
+  }
+
+  // How likely the model, at temperature 1, held the token at i.
+  mark(i) {
+    this.chances[i] = softmax(this.seen[i - 1].logits)[this.ids[i]];
+    const surprise = Math.min(1, -Math.log2(this.chances[i]) / 9);
+    this.tokens[i].style.setProperty("--surprise", surprise.toFixed(2));
+    this.tokens[i].classList.toggle("yours", i < this.first);
+  }
+
+  // Write until the end, or until a newer call takes over.
+  async write() {
+    const turn = (this.turn = Symbol());
+    const began = performance.now();
+    const from = this.seen.length;
+    this.text.setAttribute("aria-busy", true);
+    for (let more = true; more; ) {
+      const until = performance.now() + 24;
+      while (more && performance.now() < until) more = this.advance();
+      compare();
+      const seconds = (performance.now() - began) / 1000;
+      const count = this.seen.length - from;
+      this.speed = { count, perSecond: count / seconds };
+      if (!more) break;
+      await new Promise((next) => setTimeout(next));
+      if (this.turn !== turn) return;
+    }
+    this.text.removeAttribute("aria-busy");
+    const full = this.ids.length === data.config.max_length;
+    const why = full ? ` The model can read no further than ${full && this.ids.length}.` : "";
+    const speed = Math.round(this.speed.perSecond);
+    this.status.textContent = `${this.ids.length} tokens, ${speed} a second.${why}`;
+    compare();
+  }
+
+  remove() {
+    this.turn = null;
+    this.article.remove();
+  }
+}
+
+let [story, twin, asked] = [new Story(new Set()), null, null];
+
+// The opening that a reader means: a few words without a stop are a hero.
+const hero = data.opening.match(/\{(.*?)\}/);
+const openingOf = (typed) => {
+  const text = typed.trim() || data.opening.replace(/[{}]/g, "");
+  const few = !/[.,:;!?]/.test(text) && text.split(/\s+/).length <= 4;
+  return hero && few ? data.opening.replace(hero[0], () => text) : text;
+};
+
+const begin = () => {
+  const ids = [data.startId, ...tokenizer.encode(openingOf(place("opening").value))];
+  const most = data.config.max_length - 1;
+  close();
+  silence(null);
+  story.given(ids.slice(0, most));
+  const unknown = !tokenizer.made && ids.includes(tokenizer.unknown);
+  story.status.textContent = unknown ? "The model does not know every word of this." : "";
+  story.write();
+};
+
+// New dials: write again from the word that is asked, else from the opening.
+const rewrite = () => {
+  for (const one of [story, twin]) {
+    if (!one) continue;
+    const { first } = one;
+    one.given([], asked?.story === one ? Math.min(asked.i, one.seen.length) : first);
+    one.first = first;
+    one.write();
+  }
+  explain();
+};
+
+// The twin of the story, in which some heads say nothing. No heads: no twin.
+const silence = (silenced) => {
+  twin?.remove();
+  if (asked?.story === twin) asked = silenced && asked && { ...asked, story };
+  twin = silenced?.size ? new Story(silenced) : null;
+  story.heading.textContent = twin ? "The model as it is" : "";
+  place("stories").classList.toggle("two", !!twin);
+  if (!twin) return compare();
+  const names = [...silenced].map((key) => headName(key.split(".").map(Number)));
+  twin.heading.textContent = `With ${names.join(" and ")} silent`;
+  twin.given(story.ids.slice(0, story.first));
+  twin.write();
+};
+
+// Where the two stories part.
+const compare = () => {
+  document.querySelector(".fork")?.classList.remove("fork");
+  if (!twin) return;
+  const at = twin.ids.findIndex((id, i) => id !== story.ids[i]);
+  if (at > 0) twin.tokens[at].classList.add("fork");
+};
+
+// --- asking a word ---------------------------------------------------------------------
+
+const close = () => {
+  asked = null;
+  explain();
+};
+
+// The one token of a story that the Tab key reaches.
+const reach = (one, i) => {
+  for (const token of one.tokens) token.tabIndex = token === one.tokens[i] ? 0 : -1;
+};
+
+const ask = (one, i) => {
+  const head = asked?.head ?? null;
+  asked = { story: one, i, head };
+  reach(one, i);
+  explain();
+  one.tokens[i].scrollIntoView({ block: "nearest" });
+};
+
+// The weight on each earlier token: of one head, or the mean of all.
+const lookedAt = ({ weights }, head) => {
+  if (head) return weights[head[0]][head[1]];
+  const all = weights.flat();
+  return all[0].map((_, k) => all.reduce((sum, one) => sum + one[k], 0) / all.length);
+};
+
+const tint = (head) => {
+  for (const one of [story, twin]) {
+    if (!one?.ids.length) continue;
+    const here = asked?.story === one;
+    one.text.classList.toggle("asked", here);
+    const weights = here ? lookedAt(one.seen[asked.i - 1], head) : [];
+    const most = Math.max(...weights);
+    one.tokens.forEach((token, k) => {
+      token.style.setProperty("--looked", k < weights.length ? weights[k] / most : 0);
+      token.classList.toggle("chosen", here && k === asked.i);
+      token.classList.toggle("query", here && k === asked.i - 1);
+    });
+    one.tokens[0].textContent = "start";
+    one.tokens[0].hidden = !here || weights[0] / most < 0.1;
+  }
+};
+
+const explain = () => {
+  const panel = place("panel");
+  if (asked && asked.i >= asked.story.ids.length) asked = null;
+  panel.hidden = !asked;
+  tint(asked?.head);
+  if (!asked) return;
+  const focus = document.activeElement?.id;
+  panel.replaceChildren();
+  const chance = asked.story.chances[asked.i];
+  const bits = -Math.log2(chance);
+  const top = make(panel, "div", { class: "top" });
+  const title = make(top, "h2", {}, "Why ");
+  make(title, "b", {}, shown(asked.story.ids[asked.i]));
+  title.append("?");
+  const sentence = `The model gave it ${percent(chance)}: ${bits.toFixed(1)} bits of surprise.`;
+  make(top, "p", { class: "small", role: "status" }, sentence);
+  const shut = make(top, "button", { class: "shut", id: "shut" }, "Close");
+  shut.onclick = () => {
+    const token = asked.story.tokens[asked.i];
+    close();
+    token.focus();
+  };
+  const columns = make(panel, "div", { class: "columns" });
+  const said = make(columns, "div");
+  candidates(make(said, "div"));
+  lens(make(said, "div"));
+  heads(make(columns, "div"));
+  place(focus)?.focus({ preventScroll: true });
+};
+
+// What else was likely. The outline is the model, the filling what the dials make of it.
+const candidates = (parent) => {
+  const { story: one, i } = asked;
+  make(parent, "h3", {}, "What else was likely");
+  make(parent, "p", { class: "small" }, "Click a word to take its road. Filled: after the dials.");
+  const { logits } = one.seen[i - 1];
+  const chances = softmax(logits);
+  const { ids } = distribution(logits, { temperature: 1, topK: 8, topP: 1 });
+  if (!ids.includes(one.ids[i])) ids.splice(-1, 1, one.ids[i]);
+  const drawn = distribution(logits, dials);
+  const list = make(parent, "ul");
+  for (const id of ids) {
+    const now = id === one.ids[i];
+    const button = make(make(list, "li"), "button", { id: `road-${id}`, "aria-pressed": now });
+    make(button, "span", { class: "word" }, shown(id, one.ids[i - 1]));
+    const bar = make(button, "span", { class: "bar" });
+    bar.style.setProperty("--model", chances[id]);
+    bar.style.setProperty("--drawn", drawn.chances[drawn.ids.indexOf(id)] ?? 0);
+    make(button, "span", { class: "number" }, percent(chances[id]));
+    button.onclick = () => take(id);
+  }
+};
+
+const take = (id) => {
+  const { story: one, i } = asked;
+  if (id === one.ids[i]) return;
+  one.given(id === data.endId ? [] : [id], i);
+  if (id === data.endId) return close();
+  one.write();
+  explain();
+};
+
+// The logit lens: the output matrix reads the stream after each layer.
+const lens = (parent) => {
+  const { story: one, i } = asked;
+  make(parent, "h3", {}, "What each layer would have said");
+  make(parent, "p", { class: "small" }, "The output matrix, read too early: the logit lens.");
+  const table = make(parent, "table");
+  one.seen[i - 1].streams.forEach((stream, layer) => {
+    const row = make(table, "tr");
+    make(row, "th", { scope: "row" }, `layer ${layer + 1}`);
+    const logits = model.read(stream);
+    const chances = softmax(logits);
+    const best = distribution(logits, { temperature: 1, topK: 2, topP: 1 });
+    for (const id of best.ids) {
+      const cell = make(row, "td", {}, shown(id));
+      cell.classList.toggle("same", id === one.ids[i]);
+      make(cell, "small", {}, ` ${percent(chances[id])}`);
+    }
+  });
+};
+
+const silenceButton = (parent, head, silenced) => {
+  const button = make(parent, "button", { class: "main", id: "silence" });
+  button.disabled = !head;
+  button.textContent = "Choose a head to silence it";
+  if (!head) return;
+  const key = head.join(".");
+  const silent = silenced.has(key);
+  button.textContent = silent
+    ? `Let ${headName(head)} speak again`
+    : `Silence ${headName(head)} and write the story again`;
+  button.onclick = () => {
+    const next = new Set(silenced);
+    if (silent) next.delete(key);
+    else next.add(key);
+    silence(next);
+    explain();
+    place("stories").scrollIntoView({ block: "nearest" });
+  };
+};
+
+// What it looked at, layer by layer, head by head.
+const heads = (parent) => {
+  const { story: one, i } = asked;
+  const { weights } = one.seen[i - 1];
+  const silenced = twin?.silenced ?? new Set();
+  make(parent, "h3", {}, "What it looked at");
+  const before = i > 1 ? `“${shown(one.ids[i - 1])}”` : "the start";
+  const note = make(parent, "p", { class: "small" });
+  note.textContent = `Each head looked back from ${before} and is named by the word that got most.`;
+  silenceButton(parent, asked.head, silenced);
+  weights.forEach((layer, l) => {
+    const row = make(parent, "div", { class: "layer", role: "group" });
+    row.setAttribute("aria-label", `layer ${l + 1}`);
+    make(row, "span", { class: "name" }, `layer ${l + 1}`);
+    layer.forEach((shares, h) => {
+      const most = shares.indexOf(Math.max(...shares));
+      const chosen = asked.head?.[0] === l && asked.head?.[1] === h;
+      const button = make(row, "button", { id: `head-${l}-${h}`, "aria-pressed": chosen });
+      const word = most ? shown(one.ids[most]) : "start";
+      make(button, "span", {}, silenced.has(`${l}.${h}`) ? `${word} (silent)` : word);
+      make(button, "small", {}, percent(shares[most]));
+      button.setAttribute("aria-label", `${headName([l, h])}: ${button.innerText}`);
+      button.style.setProperty("--looked", shares[most]);
+      button.onmouseenter = () => tint([l, h]);
+      button.onmouseleave = () => tint(asked?.head);
+      button.onclick = () => {
+        asked.head = chosen ? null : [l, h];
+        explain();
+      };
+    });
+  });
+};
+
+// --- the controls ----------------------------------------------------------------------
+
+const storyOf = (node) => [story, twin].find((one) => one?.text === node.closest(".story"));
+place("stories").onclick = ({ target }) => {
+  if (target.dataset.i > 0) ask(storyOf(target), +target.dataset.i);
+};
+place("stories").onkeydown = (event) => {
+  const { target, key } = event;
+  const step = { ArrowLeft: -1, ArrowRight: 1, Enter: 0, " ": 0 }[key];
+  const one = storyOf(target);
+  const i = +target.dataset.i + step;
+  if (step === undefined || !one || i < 1 || i >= one.ids.length) return;
+  event.preventDefault();
+  reach(one, i);
+  one.tokens[i].focus();
+  if (asked || !step) ask(one, i);
+};
+document.onkeydown = ({ key }) => key === "Escape" && asked && close();
+
+const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, vocabulary];
+const turn = () => {
+  dials.temperature = +place("temperature").value;
+  dials.topK = Math.min(COUNTS[place("topK").value], vocabulary);
+  dials.topP = +place("topP").value;
+  place("temperature-now").textContent = dials.temperature.toFixed(2);
+  place("topK-now").textContent = dials.topK === vocabulary ? "all" : dials.topK;
+  place("topP-now").textContent = dials.topP.toFixed(2);
+};
+for (const dial of ["temperature", "topK", "topP"])
+  place(dial).oninput = () => {
+    turn();
+    rewrite();
+  };
+place("again").onclick = () => {
+  dials.seed += 1;
+  rewrite();
+};
+place("form").onsubmit = (event) => {
+  event.preventDefault();
+  begin();
+};
+place("about").textContent =
+  `A language model with ${(data.count / 1e6).toFixed(1)} million weights runs inside ` +
+  "this page. It needs no network, and nothing that you type leaves it.";
+place("opening").placeholder = hero ? hero[1] : data.opening;
+turn();
+begin();

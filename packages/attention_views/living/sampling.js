@@ -1,0 +1,37 @@
+// Turn next-token scores into a distribution and draw from it, as in decoding.py.
+
+// The tokens that may follow, the likeliest first, and their chances: temperature, then
+// top-k, then top-p. Temperature 0 leaves only the likeliest.
+const distribution = (logits, { temperature, topK, topP }) => {
+  let highest = 0;
+  for (let id = 1; id < logits.length; id++) if (logits[id] > logits[highest]) highest = id;
+  if (temperature === 0) return { ids: [highest], chances: [1] };
+  const possible = []; // the rest is a billion times less likely than the likeliest
+  const least = logits[highest] - 20 * temperature;
+  for (let id = 0; id < logits.length; id++) if (logits[id] > least) possible.push(id);
+  const ids = possible.sort((a, b) => logits[b] - logits[a]).slice(0, topK);
+  const chances = softmax(Float32Array.from(ids, (id) => logits[id] / temperature));
+  let kept = 0;
+  for (let before = 0; kept < ids.length && before < topP; kept++) before += chances[kept];
+  let sum = 0;
+  for (let i = 0; i < kept; i++) sum += chances[i];
+  return {
+    ids: ids.slice(0, kept),
+    chances: Array.from(chances.subarray(0, kept), (chance) => chance / sum),
+  };
+};
+
+const draw = ({ ids, chances }, dice) => {
+  let i = 0;
+  for (let left = dice; i < ids.length - 1 && left >= chances[i]; i++) left -= chances[i];
+  return ids[i];
+};
+
+// A number from 0 to 1 that depends on the seed and the position alone: two stories
+// that are written with the same dice differ only where the model differs.
+const dice = (seed, position) => {
+  let mixed = Math.imul(seed * 1000 + position + 1, 0x9e3779b1);
+  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32;
+};
