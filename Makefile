@@ -30,7 +30,7 @@ BENCH := $(VENV)/bench
 BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 
 .PHONY: help lab check lint notebooks test test-all test-worlds measure data diff refresh \
-        bench record reset book setup figures
+        bench record reset book setup figures stills
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -87,6 +87,10 @@ book: $(READY) $(BOOK_READY)  ## build the HTML book from the stored outputs
 	@$(RUN) -m attention_views.typeface > notebooks/book/static/typeface.css
 	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \
 	  --config notebooks/book/_config.yml --toc notebooks/book/_toc.yml
+	@$(RUN) -m tools.storyteller page _build/html/notebooks/runs/storyteller.html
+
+stills: $(DEV_READY)  ## draw the pictures of the README anew from the real page, in Chromium
+	@$(RUN) -m tools.storyteller stills
 
 figures: $(READY)  ## put all figures and drawings on one page, to look at them
 	@$(RUN) -m tools.contact_sheet

@@ -1,22 +1,35 @@
-"""Send a trained model around: one HTML file in which it writes, or the same in a cell.
+"""Send a trained model around: one HTML file in which it writes, or shown in a cell.
 
-Turns a model and its tokenizer into plain numbers. The page knows nothing of the course.
+Turns a model and its tokenizer into plain numbers. Knows nothing of what a page does.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import torch
+from IPython.display import display
+from matplotlib.figure import Figure
 from torch import nn
 
 from attention_views.living import living_page
-from course_utils.models import LlamaLM
+from course_utils.looking import style
 from course_utils.shapes import check_same, describe
 from course_utils.tokenizer import BYTE_OF, Tokenizer
 
 OPENING = "Once upon a time, there was a little {girl named Lily}."
 TITLE = "A storyteller that fits into a page"
+HINT = "Run this cell, or trust the notebook, to let the model write here."
+FRAME = """<iframe src="{source}" sandbox="allow-scripts" title="{title}"
+ style="width: 100%; height: 780px; border: 0"></iframe>
+<p><a href="{source}" target="_blank">The same page in a tab of its own.</a>
+ If nothing is here, run this cell: it writes the page.</p>"""
+STILL = 90  # so many tokens are written in the picture
+MARKER = "#F6DC4E"  # as in the page: what surprised the model
 
 
 def share_page(
@@ -42,7 +55,7 @@ def share_page(
     Raises TypeError for another model, ValueError for a larger one, weights that are
     not finite, and a tokenizer of another vocabulary or kind. Nothing is written then.
     """
-    if not isinstance(model, LlamaLM):
+    if type(model).__name__ != "LlamaLM":
         raise TypeError(f"model must be a LlamaLM, got {describe(model)}")
     config = model.config
     sizes = (tokenizer.vocab_size, config.vocab_size)
@@ -64,6 +77,82 @@ def share_page(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8", newline="\n")
     return path
+
+
+def show_story(
+    model: nn.Module,
+    tokenizer: Tokenizer,
+    path: str | Path = "runs/storyteller.html",
+    *,
+    title: str = TITLE,
+    opening: str = OPENING,
+    start_id: int | None = None,
+) -> None:
+    """Write the page of `share_page` and show it in a frame, with a picture below.
+
+    path: relative to the notebook, from where JupyterLab and the book read the page.
+    The cell stores the name of the file and the picture, and no weights. Arguments and
+    errors as in `share_page`; ValueError for a model in training mode.
+    """
+    if model.training:
+        raise ValueError("model must be in eval mode to write: call model.eval()")
+    about = {"title": title, "opening": opening, "start_id": start_id}
+    path = share_page(model, tokenizer, path, **about)
+    frame = FRAME.format(source=escape(quote(path.as_posix())), title=escape(title))
+    display({"text/html": frame, "text/plain": f"{title}. {HINT}"}, raw=True)
+    start = tokenizer.eos_id if start_id is None else start_id
+    begun = [start, *tokenizer.encode(opening.translate({123: "", 125: ""}))]
+    ids, bits = _story(model, begun, tokenizer.eos_id)
+    words = tokenizer.tokens(ids[1:])
+    going_on = [] if len(ids) < STILL else [" …"]
+    alt = f"A story that begins “{''.join(words[:8]).strip()}”. A word is marked the "
+    alt += "more it surprised the model, most of all "
+    alt += f"“{words[int(bits.argmax())].strip()}”."
+    surprises = [*(bits / 7).clamp(max=1).tolist(), 0.0]
+    style.show(_still([*words, *going_on], surprises), alt)
+
+
+@torch.no_grad()
+def _story(
+    model: nn.Module, ids: list[int], end_id: int
+) -> tuple[list[int], torch.Tensor]:
+    """The likeliest continuation, and the surprise of each token after the first."""
+    device = next(model.parameters()).device
+    cache = model.new_cache()
+    rows = []
+    new = ids
+    while True:
+        rows.append(model(torch.tensor([new], device=device), cache=cache)[0].cpu())
+        best = int(rows[-1][-1].argmax())
+        if best == end_id or len(ids) >= min(STILL, model.config.max_length):
+            break
+        new = [best]
+        ids = ids + new
+    nats = -torch.cat(rows)[:-1].log_softmax(-1)
+    return ids, nats.gather(1, torch.tensor(ids[1:])[:, None])[:, 0] / 0.6931
+
+
+@style.styled
+def _still(words: Sequence[str], surprises: Sequence[float]) -> Figure:
+    """The words of a story, each marked by its surprise from 0 to 1."""
+    figure = Figure(figsize=(5.8, 1.0))
+    drawn = []
+    x, line = 0.02, 0
+    for word, surprise in zip(words, surprises, strict=False):
+        text = word.strip()
+        mark = {"color": MARKER, "alpha": 0.8 * surprise, "lw": 0, "pad": 1.2}
+        drawn.append(figure.text(0, 0, style.literal(text), bbox=mark, size=11))
+        width = drawn[-1].get_window_extent().width / figure.bbox.width
+        x += 0.011 * word.startswith(" ")
+        if "\n" in word or x + width > 0.98:
+            x, line = 0.02, line + 1
+        drawn[-1].set_position((x, line))
+        x += width
+    figure.set_figheight(0.26 * (line + 1) + 0.1)
+    for text in drawn:
+        x, at = text.get_position()
+        text.set_position((x, 1 - (at + 0.8) / (line + 1.4)))
+    return figure
 
 
 def _plain(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from attention_views import explorer_html
 
 from attention_views.explorer import explorer_html
 from attention_views.frames import frames_html, kind_of
+from attention_views.living import living_page
 from attention_views.page import (
     compressed,
     page_script,
@@ -19,6 +20,7 @@ __all__ = [
     "explorer_html",
     "frames_html",
     "kind_of",
+    "living_page",
     "page_script",
     "save_page",
     "short",

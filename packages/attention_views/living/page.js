@@ -57,6 +57,7 @@ class Story {
     this.seen.length = Math.min(this.seen.length, kept); // the cache is written over
     const last = this.tokens.at(-1) ?? null;
     while (this.text.lastChild !== last) this.text.lastChild.remove();
+    this.status.textContent = "";
     this.read = tokenizer.reader();
     this.ids.forEach((id) => this.read(id));
     ids.forEach((id) => this.push(id));
@@ -70,6 +71,7 @@ class Story {
     const token = make(this.text, "span", { class: "token", tabindex: i === 1 ? 0 : -1 }, text);
     token.setAttribute("role", "button");
     token.dataset.i = i;
+    if (!text) token.setAttribute("aria-label", shown(id));
     token.hidden = !i;
     this.tokens.push(token);
   }
@@ -96,7 +98,7 @@ class Story {
   // How likely the model, at temperature 1, held the token at i.
   mark(i) {
     this.chances[i] = softmax(this.seen[i - 1].logits)[this.ids[i]];
-    const surprise = Math.min(1, -Math.log2(this.chances[i]) / 9);
+    const surprise = Math.min(1, -Math.log2(this.chances[i]) / 7);
     this.tokens[i].style.setProperty("--surprise", surprise.toFixed(2));
     this.tokens[i].classList.toggle("yours", i < this.first);
   }

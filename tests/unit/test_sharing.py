@@ -1,0 +1,93 @@
+"""A page to share holds the model and nothing that runs or loads from outside."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from attention_views.living import quantized
+from course_utils.config import EncoderDecoderConfig, LlamaConfig
+from course_utils.looking import sharing
+from course_utils.models import EncoderDecoder, LlamaLM
+from course_utils.tokenizer import Tokenizer, train_bpe, train_words
+from tests.support.hostile import HOSTILE
+
+TEXTS = ["One day, a cat saw a dog.", "The dog saw a red cat."]
+
+
+def small(tokenizer, **changes):
+    torch.manual_seed(0)
+    sizes = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 20} | changes
+    return LlamaLM(LlamaConfig(vocab_size=tokenizer.vocab_size, **sizes)).eval()
+
+
+def test_a_rounded_matrix_is_off_by_half_a_scale_at_most():
+    matrix = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+    matrix[2] = 0
+    integers, scales = quantized(matrix)
+    assert integers.dtype == np.int8 and np.abs(integers).max() == 127
+    assert np.all(
+        np.abs(integers * scales[:, None] - matrix) <= scales[:, None] * 0.501
+    )
+
+
+def test_the_page_loads_nothing_and_its_words_cannot_end_a_script(tmp_path):
+    for tokenizer in (train_bpe(TEXTS, 270), train_words([*TEXTS, "</script><b>"])):
+        path = tmp_path / "deep" / "page.html"
+        words = {"title": HOSTILE[1], "opening": HOSTILE[2] + "{{data}}"}
+        assert sharing.share_page(small(tokenizer), tokenizer, path, **words) == path
+        page = path.read_text("utf-8")
+        assert "default-src 'none'" in page and page.count("<script") == 4
+        assert not re.search(r"<link|src=|https?://", page)
+        assert "<title>&lt;script&gt;" in page and "\\u003cscript>" in page
+
+
+def test_other_models_and_larger_ones_are_refused_in_a_sentence(tmp_path):
+    tokenizer = train_bpe(TEXTS, 270)
+    path = tmp_path / "page.html"
+    translator = EncoderDecoder(
+        EncoderDecoderConfig(source_vocab_size=9, target_vocab_size=9)
+    )
+    with pytest.raises(TypeError, match=r"must be a LlamaLM, got .*EncoderDecoder"):
+        sharing.share_page(translator, tokenizer, path)
+    large = small(tokenizer, d_model=512, d_ff=2800)
+    with pytest.raises(ValueError, match=r"at most 4,000,000 .* 5,\d+,\d+: .* 8 MB"):
+        sharing.share_page(large, tokenizer, path)
+    with pytest.raises(ValueError, match=r"vocab_size must be equal, got 270 and 271"):
+        sharing.share_page(small(SimpleNamespace(vocab_size=271)), tokenizer, path)
+    broken = small(tokenizer)
+    broken.norm.weight.data[0] = torch.nan
+    with pytest.raises(ValueError, match=r"'norm'.* finite"):
+        sharing.share_page(broken, tokenizer, path)
+    assert not path.exists()
+
+
+def test_a_tokenizer_of_another_kind_is_refused(tmp_path):
+    backend = train_bpe(TEXTS, 270).backend
+    backend.pre_tokenizer.add_prefix_space = True
+    special = {role: f"<{role}>" for role in ("pad", "bos", "eos", "unk")}
+    other = Tokenizer(backend, special)
+    with pytest.raises(ValueError, match="must split texts as those of train_bpe"):
+        sharing.share_page(small(other), other, tmp_path / "page.html")
+
+
+def test_a_cell_keeps_a_still_and_no_weights(tmp_path, monkeypatch):
+    displayed = []
+
+    def display(data, metadata=None, raw=True):
+        displayed.append((data, metadata))
+
+    monkeypatch.setattr(sharing, "display", display)
+    monkeypatch.setattr(sharing.style, "display", display)
+    monkeypatch.chdir(tmp_path)
+    tokenizer = train_bpe(TEXTS, 270)
+    sharing.show_story(small(tokenizer), tokenizer, "runs/own page.html", opening="One")
+    (view, _), (still, about) = displayed
+    assert 'src="runs/own%20page.html"' in view["text/html"]
+    assert 'sandbox="allow-scripts"' in view["text/html"]
+    assert len(view["text/html"]) < 1000 and (tmp_path / "runs/own page.html").is_file()
+    assert "Run this cell" in view["text/plain"]
+    assert about["image/png"]["alt"].startswith("A story that begins “One")
+    assert len(still["image/png"]) < 100_000

@@ -1,0 +1,82 @@
+"""The storyteller's page: write it for the book, and take its pictures for the README.
+
+`make book` and `make stills`. The pictures are taken in Chromium, from the real page.
+"""
+
+import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from course_utils import pretrained
+from course_utils.looking.sharing import share_page
+
+IMAGES = Path(__file__).parents[1] / "images"
+SIZE = {"width": 1040, "height": 900}
+QUIET = "() => { for (const one of [story, twin]) if (one) one.turn = null; }"
+MORE = "(count) => { while (count-- && (twin ?? story).advance()); compare(); }"
+BEGIN = (
+    "() => { story.given([], story.first); dials.seed = 6; story.text.ariaBusy = null }"
+)
+
+
+def write_page(path: str | Path) -> Path:
+    """The shipped storyteller as a page."""
+    return share_page(*pretrained.load("tinystories"), path)
+
+
+def take_pictures() -> None:
+    """Write images/storyteller.png and the moving images/storyteller.webp."""
+    from tests.support.browser_page import browser, watched
+
+    frames: list[Image.Image] = []
+    lengths: list[int] = []
+    with tempfile.TemporaryDirectory() as folder, browser() as chromium:
+        address = write_page(Path(folder) / "page.html").as_uri()
+        with watched(chromium, address, color_scheme="light") as page:
+            page.set_viewport_size(SIZE)
+
+            def keep(milliseconds: int) -> None:
+                picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+                frames.append(picture)
+                lengths.append(milliseconds)
+
+            def grow(count: int, step: int) -> None:
+                for _ in range(count // step):
+                    page.evaluate(MORE, step)
+                    keep(90)
+
+            page.locator("[aria-busy]").first.wait_for(state="detached")
+            page.evaluate(BEGIN)
+            grow(150, 4)
+            keep(900)
+            page.locator(".token:visible").nth(44).click()
+            keep(1800)
+            page.locator("#head-1-0").click()
+            page.mouse.move(0, 0)
+            keep(1800)
+            frames[-1].save(IMAGES / "storyteller.png", optimize=True)
+            page.locator("#silence").click()
+            page.evaluate(QUIET)
+            page.evaluate("() => { twin.given([], twin.first); close(); }")
+            grow(120, 4)
+            keep(2500)
+    small = [frame.resize((780, 675), Image.Resampling.LANCZOS) for frame in frames]
+    small[0].save(
+        IMAGES / "storyteller.webp",
+        save_all=True,
+        append_images=small[1:],
+        duration=lengths,
+        loop=0,
+        quality=60,
+        method=4,
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "page":
+        print(write_page(sys.argv[2]))
+    else:
+        take_pictures()
