@@ -3,6 +3,7 @@
 import copy
 import random
 
+import nbformat
 import pytest
 import torch
 
@@ -12,14 +13,15 @@ from course_utils.config import LlamaConfig
 from course_utils.decoding import CachedStep, greedy
 from course_utils.looking.intervening import intervene, zero_ablation
 from course_utils.looking.recording import record
-from course_utils.looking.sharing import share_page
+from course_utils.looking.sharing import share_page, show_story
 from course_utils.models import LlamaLM
 from course_utils.tokenizer import train_bpe, train_words
 from known_worlds.stories import story
 from tests.browser.test_browser import SCREENSHOTS
-from tests.support.browser_page import browser, watched
+from tests.support.browser_page import browser, jupyterlab, notebook, watched
 from tests.support.browser_views import serious
 from tests.support.hostile import HOSTILE
+from tests.support.view_data import stored_outputs
 
 pytestmark = pytest.mark.slow
 
@@ -291,3 +293,23 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(chromium, address, theme, widt
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide == width
             page.screenshot(path=SCREENSHOTS / f"living-{theme}-{width}-{number}.png")
+
+
+def test_it_writes_in_a_cell_of_jupyterlab(chromium, tmp_path, monkeypatch):
+    tokenizer = train_bpe(STORIES[:50], 300)
+    sizes = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 20}
+    model = LlamaLM(LlamaConfig(vocab_size=tokenizer.vocab_size, **sizes)).eval()
+    monkeypatch.chdir(tmp_path)
+    with stored_outputs() as outputs:
+        show_story(model, tokenizer)
+    nbformat.write(notebook(outputs), tmp_path / "page.ipynb")
+    assert (tmp_path / "page.ipynb").stat().st_size < 200_000
+    with jupyterlab(tmp_path) as (address, jupyter):
+        jupyter("trust", "page.ipynb")
+        with watched(chromium, f"{address}page.ipynb?token=x") as page:
+            story = page.frame_locator("iframe[title*=storyteller]").locator(".story")
+            story.wait_for()
+            assert story.inner_text().startswith(OPENING)
+            page.locator(".jp-OutputArea img").first.wait_for()
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=SCREENSHOTS / "living-jupyterlab.png")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from course_utils.looking import style, views
+from course_utils.looking import sharing, style, views
 
 GLOWS = 4.8 / 240  # a token glows from this weight or change on
 
@@ -26,7 +26,7 @@ def stored_outputs(script=False):
         outputs.append((data, metadata or {}))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (views, style):
+        for module in (views, style, sharing):
             patch.setattr(module, "display", keep)
         patch.setattr(views, "_shown", {} if script else {"a cell": "a run"})
         patch.setattr(views, "running_cell", lambda: ("a run", "a cell"))

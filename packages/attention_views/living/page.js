@@ -385,7 +385,9 @@ place("stories").onkeydown = (event) => {
   one.tokens[i].focus();
   if (asked || !step) ask(one, i);
 };
-document.onkeydown = ({ key }) => key === "Escape" && asked && close();
+document.onkeydown = ({ key }) => {
+  if (key === "Escape" && asked) close();
+};
 
 const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, vocabulary];
 const turn = () => {
