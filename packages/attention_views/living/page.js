@@ -411,9 +411,13 @@ place("form").onsubmit = (event) => {
   event.preventDefault();
   begin();
 };
+const size =
+  data.count < 1e5
+    ? data.count.toLocaleString("en")
+    : `${(data.count / 1e6).toFixed(1)} million`;
 place("about").textContent =
-  `A language model with ${(data.count / 1e6).toFixed(1)} million weights runs inside ` +
-  "this page. It needs no network, and nothing that you type leaves it.";
+  `A language model with ${size} weights runs inside this page. It needs no network, ` +
+  "and nothing that you type leaves it.";
 place("opening").placeholder = hero ? hero[1] : data.opening;
 turn();
 begin();
