@@ -7,8 +7,7 @@ what the figure shows; without it the running cell's metadata is asked, then the
 in the figure serve. `roles={"loss": "mistake"}` gives a label the color of a role; it
 may name labels of other figures. Arrays are tensors, NumPy arrays or lists.
 
-Every function raises ValueError for shapes and labels that do not fit together and for
-numbers that would silently not be drawn (NaN, a number <= 0 on a logarithmic axis).
+All raise ValueError for labels that do not fit and numbers that cannot be drawn.
 """
 
 import math

@@ -7,7 +7,7 @@ PARTS = {
     "known_worlds": ("packages/known_worlds/*.py",),
     "grammars": ("packages/known_worlds/*.toml", "packages/known_worlds/*.txt"),
     "attention_views": tuple(
-        f"packages/attention_views/*.{kind}" for kind in ("py", "js", "css", "html")
+        f"packages/attention_views/**/*.{kind}" for kind in ("py", "js", "css", "html")
     ),
     "named_mistakes": ("packages/named_mistakes/*.py",),
     "nbval_strict": ("packages/nbval_strict/**/*.py",),

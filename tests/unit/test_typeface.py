@@ -29,9 +29,9 @@ def test_a_drawing_carries_the_letters_of_its_words(path):
 
 
 def test_a_drawing_gets_its_typeface_once():
-    (drawing,) = (p.read_text("utf-8") for p in DRAWINGS if p.stem == "01_lookup")
+    (drawing,) = (p.read_text("utf-8") for p in DRAWINGS if p.stem == "01_dictionary")
     assert with_typeface(drawing) == drawing
-    longer = drawing.replace("red", "Zebra")
+    longer = drawing.replace(">cat<", ">Zebra<")
     assert "Z" in letters_of(with_typeface(longer)) - letters_of(drawing)
 
 
