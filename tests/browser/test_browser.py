@@ -51,6 +51,8 @@ from tools.working_copies import QUIET_LAB
 
 pytestmark = pytest.mark.slow
 
+COUNT = sum(KINDS.values())
+
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 
 
@@ -450,12 +452,12 @@ def test_jupyterlab_shows_them(chromium, every, tmp_path):
         address = f"{address}page.ipynb?token=x"
         with watched(chromium, address) as page:
             output = page.locator(".jp-OutputArea")
-            output.locator("img").nth(len(KINDS) - 3).wait_for()  # bertviz has none
-            assert output.locator("img:visible").count() == len(KINDS) - 2
+            output.locator("img").nth(COUNT - 3).wait_for()  # bertviz has none
+            assert output.locator("img:visible").count() == COUNT - 2
             keep_picture(page, "jupyterlab-untrusted")
             assert output.locator("line, input, .course-view button").count() == 0
             text = output.first.inner_text()
-            assert text.count("trust the notebook") == len(KINDS)
+            assert text.count("trust the notebook") == COUNT
         jupyter("trust", "page.ipynb")
         with watched(chromium, address) as page:
             page.locator(BERTVIZ).nth(1).wait_for()
@@ -473,9 +475,9 @@ def test_jupyterlab_shows_them(chromium, every, tmp_path):
             keep_picture(page, "jupyterlab-run")
 
 
-TELL = """from course_utils.looking import plots
+TELL = """from course_utils.looking import plots, style
 
-plots.display = lambda data, metadata, raw: print("alt:", data["text/plain"])
+style.display = lambda data, metadata, raw: print("alt:", data["text/plain"])
 plots.arrows({"q": (1, 1)})
 plots.arrows({"k": (1, 2)})"""
 
