@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -45,11 +46,17 @@ def make_record(name: str, root: Path = ROOT) -> Path:
     points = load_script(name, root).POINTS
     started = time.perf_counter()
     run = functools.partial(_run, name, root)
-    with multiprocessing.get_context("spawn").Pool(CORES, _begin) as pool:
-        results = pool.imap(run, range(len(points)))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(CORES, context, _begin) as pool:  # it notices a killed one
+        results = pool.map(run, range(len(points)))
         quiet = not sys.stderr.isatty()
         bar = tqdm(results, name, len(points), unit="point", disable=quiet)
-        results = list(bar)
+        try:
+            results = list(bar)
+        except BaseException:  # Ctrl-C does not wait for points that run for minutes
+            for child in multiprocessing.active_children():
+                child.kill()
+            raise
     record = Record(
         date=date.today().isoformat(),
         seconds=round(time.perf_counter() - started, 1),

@@ -38,9 +38,9 @@ def show_frames(
 
     frames: all of one kind: matrices "row column", of which `rows` and `columns` are
     the labels; points {label: (x, y)}; bars {label: length}; texts; or figures of
-    matplotlib. captions: one a frame. axis: what the slider moves along: "layer",
-    "step", "position". title: the finding, as a sentence. axes, signed and roles: as in
-    `plots.heatmap`, `points` and `bars`.
+    matplotlib. captions: one a frame, all different. axis: what the slider moves
+    along: "layer", "step", "position". title: the finding, as a sentence. axes, signed
+    and roles: as in `plots.heatmap`, `points` and `bars`.
 
     Raises ValueError for frames that differ in kind or size, hold numbers that are not
     finite, or do not fit the captions or labels.
@@ -48,11 +48,9 @@ def show_frames(
     frames = [_plain(frame) for frame in frames]
     captions, rows, columns = (list(map(str, c)) for c in (captions, rows, columns))
     labels = list(frames[0]) if frames and isinstance(frames[0], dict) else []
-    colors = {k: to_hex(c) for k, c in style.colors_of(labels, roles).items()}
-    if len({*colors} - {*(roles or {}), *style.ROLES}) > 1:  # no shades of many bars
-        colors = {
-            k: c for k, c in colors.items() if k in {**style.ROLES, **(roles or {})}
-        }
+    known = style.colors_of(labels, roles)
+    named = {label for label in labels if label in {**style.ROLES, **(roles or {})}}
+    colors = {label: to_hex(known[label]) for label in named}  # the rest is slate
     alt = f"{title} From “{captions[0]}” to “{captions[-1]}”." if captions else title
     html = frames_html(
         frames,
@@ -72,9 +70,10 @@ def show_frames(
     places = np.linspace(0, len(frames) - 1, min(STILL, len(frames))).round()
     chosen = {captions[int(i)]: frames[int(i)] for i in places}
     kind = kind_of(frames[0])
-    if kind == "map" and axes == ("query position", "key position"):
+    if kind == "map" and tuple(axes) == ("query position", "key position"):
         maps = np.stack(list(chosen.values()))
-        plots.attention_map(maps, rows, columns, list(chosen), alt=alt)
+        sides = (rows or range(maps.shape[1]), columns or range(maps.shape[2]))
+        plots.attention_map(maps, *sides, list(chosen), alt=alt)
     elif kind == "map":
         rows, columns = rows or None, columns or None
         plots.heatmap(chosen, axes, rows, columns, signed=signed, alt=alt)
@@ -109,7 +108,7 @@ def _small_multiples(
     figure, panels = style.panels(len(chosen), (2.3, 2.2), sharex=True, sharey=True)
     for panel, (caption, frame) in zip(panels, chosen.items(), strict=True):
         panel.set_title(style.literal(caption))
-        panel.set(xlabel=axes[0], xticks=[], yticks=[])
+        panel.set(xlabel=style.literal(axes[0]), xticks=[], yticks=[])
         if kind == "picture":
             panel.imshow(Image.open(BytesIO(frame)))
             continue
@@ -118,7 +117,7 @@ def _small_multiples(
             near = {"xytext": (4, 3), "textcoords": "offset points", "size": 8}
             panel.annotate(style.literal(label), frame[label], **near)
         panel.margins(0.15)
-    panels[0].set_ylabel(axes[1])
+    panels[0].set_ylabel(style.literal(axes[1]))
     return figure
 
 
@@ -129,9 +128,9 @@ def _one_below_another(texts: dict[str, str]) -> Figure:
     figure = Figure(figsize=(5.8, 0.17 * lines + 0.1))
     top = lines
     for caption, text in wrapped.items():
-        for part, weight in ((caption, "bold"), (style.literal("\n".join(text)), 400)):
+        for part, weight in ((caption, "bold"), ("\n".join(text), "normal")):
             look = {"va": "top", "linespacing": 1.3, "weight": weight}
-            figure.text(0.02, top / (lines + 0.5), part, **look)
+            figure.text(0.02, top / (lines + 0.5), style.literal(part), **look)
             top -= 1
         top -= len(text) - 0.3
     return figure

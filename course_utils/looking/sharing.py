@@ -4,6 +4,7 @@ Turns a model and its tokenizer into plain numbers. Knows nothing of what a page
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
@@ -129,7 +130,7 @@ def _story(
         new = [best]
         ids = ids + new
     nats = -torch.cat(rows)[:-1].log_softmax(-1)
-    return ids, nats.gather(1, torch.tensor(ids[1:])[:, None])[:, 0] / 0.6931
+    return ids, nats.gather(1, torch.tensor(ids[1:])[:, None])[:, 0] / math.log(2)
 
 
 @style.styled

@@ -38,12 +38,12 @@ def frames_html(
     runs. how: shared and pictured, see `view_html`.
 
     Raises ValueError for frames that differ in kind, size or labels, for numbers that
-    are not finite, and for another number of captions.
+    are not finite, and for captions that are not one a frame or not different.
     """
-    if not len(frames) == len(captions) > 0:
+    if not 0 < len(frames) == len(captions) == len({*captions}):
         raise ValueError(
-            f"captions must be one for each of {len(frames)} frames, at least one, got "
-            f"{len(captions)}"
+            f"captions must be one for each of {len(frames)} frames, at least one and "
+            f"all different, got {list(captions)}"
         )
     kind = kind_of(frames[0])
     others = {kind_of(frame) for frame in frames} - {kind}

@@ -50,6 +50,18 @@ def test_frames_leave_a_view_and_one_still(kind):
         assert "layer 2" not in about["image/png"]["words"], "four frames of five"
 
 
+def test_the_still_of_attention_needs_no_labels():
+    causal = [torch.ones(3, 3).tril() / 3] * 2
+    axes = ["query position", "key position"]
+    _, (_, about) = shown(causal, "ab", axes=axes)
+    assert {"query position", "0", "2"} <= set(about["image/png"]["words"].split(" | "))
+
+
+def test_the_words_of_a_still_are_drawn_as_they_are():
+    _, (_, about) = shown(["$1 and $2", "x"], ["$a$", "b"])
+    assert about["image/png"]["words"].startswith("\\$a\\$ | \\$1 and \\$2")
+
+
 def test_a_map_is_one_byte_a_cell_on_one_scale_for_all_frames():
     frames = [[[0.0, 1.0]], [[2.0, 4.0]]]
     data = payload(frames_html(frames, ["a", "b"], title=TITLE))
@@ -71,7 +83,10 @@ def test_bars_start_at_zero_and_points_fill_their_plane():
 def test_twelve_frames_of_twenty_words_are_small():
     frames = np.random.default_rng(0).random((12, 20, 20))
     html = frames_html(frames, [str(i) for i in range(12)], title=TITLE)
-    assert len(frames_html(frames, ["x"] * 12, title=TITLE, shared=True)) < 12_000
+    assert (
+        len(frames_html(frames, list("abcdefghijkl"), title=TITLE, shared=True))
+        < 12_000
+    )
     assert len(re.sub("base64,[^)]*", "", html)) < 150_000
 
 
@@ -88,6 +103,7 @@ def test_a_last_bit_changes_nothing():
     [
         ([], [], {}, "at least one"),
         (KINDS["text"], CAPTIONS[1:], {}, "one for each of 5 frames"),
+        (KINDS["text"], ["the same"] * 5, {}, "all different"),
         ([[[1.0]], {"a": 1.0}], "ab", {}, "of one kind"),
         ([{"a": 1.0}, {"b": 1.0}], "ab", {}, "the same labels"),
         ([[[1.0]], [[float("nan")]]], "ab", {}, "finite"),
