@@ -71,7 +71,7 @@ def complaints(text, folder):
         elif path.suffix == ".ipynb" and not re.search(rf"\b{path.name[:2]}\b", words):
             yield f"[{words}]({link}) does not name its notebook"
         elif path.suffix == ".md" and path.parent.name == "book":
-            stem = path.stem.rstrip("s")
+            stem = path.stem.rstrip("s").replace("_", " ")
             if stem not in words.lower() and folder != ROOT:
                 yield f"[{words}]({link}) does not name its page"
         elif anchor:
