@@ -172,37 +172,6 @@ def show_sampling(
     bars(labels, heights, ("next token", "probability"), alt=alt)
 
 
-def show_scale(*, title: str) -> None:
-    """Weights over 8 random keys for head widths 1 to 1024, with 1/√d and without.
-
-    The sliders move one query; the picture is the mean over 200 queries. Source:
-    Vaswani et al. 2017, section 3.2.1.
-    """
-    options = {"generator": torch.Generator().manual_seed(0), "dtype": torch.float64}
-    query, *keys = torch.randn((9, 1024), **options)
-    widths = [2**i for i in range(11)]
-    scores = [torch.stack(keys)[:, :d] @ query[:d] for d in widths]
-    products = torch.randn((200, 8, 1024), **options)
-    products *= torch.randn((200, 1, 1024), **options)
-    means = {"no scale": [], "times 1/√d": []}
-    for d in widths:
-        sums = products[..., :d].sum(dim=-1)
-        for name, scaled in zip(means, (sums, sums * d**-0.5), strict=True):
-            largest = scaled.softmax(dim=-1).amax(dim=-1)
-            means[name].append(float(largest.mean()))
-    ends = [f"{heights[-1]:.2f}" for heights in means.values()]
-    alt = f"{title} At d = 1024 the largest weight is {ends[0]} without the scale and "
-    alt += f"{ends[1]} with it, on average."
-    _show_piece("scale", {"scores": [_hundredths(one) for one in scores]}, title, alt)
-    curves(
-        {name: (widths, heights) for name, heights in means.items()},
-        ("head width d", "largest weight, mean of 200"),
-        log="x",
-        lines={"equal shares": 1 / 8},
-        alt=alt,
-    )
-
-
 def show_rotation(*, title: str) -> None:
     """A pair of columns of the sinusoids as the hand of a clock, and its shift.
 

@@ -4,11 +4,14 @@ const slider = (bar, name, range, value, changed, shown = (number) => number) =>
   const [min, max, step] = range;
   const input = make(label, "input", { type: "range", min, max, step, value });
   const number = make(label, "span", {}, shown(value));
-  input.oninput = () => {
+  const set = (wanted) => {
+    input.value = wanted;
     number.textContent = shown(+input.value);
     input.setAttribute("aria-valuetext", number.textContent);
     changed(+input.value);
   };
+  input.oninput = () => set(input.value);
+  return set;
 };
 const softmax = (scores) => {
   const most = Math.max(...scores);
@@ -57,26 +60,6 @@ const pieces = {
     slider(bar, "top-p", [0.05, 1, 0.05], 1, change("p"), two);
     draw();
   },
-  // The same query and keys in more and more dimensions, with and without the scale.
-  scale: (data, bar, said, side) => {
-    const [plain, scaled] = ["no scale", "times 1/√d"].map((name) => {
-      const box = make(side, "div");
-      make(box, "p", {}, name);
-      return make(box, "table");
-    });
-    const draw = (at) => {
-      const d = 2 ** at, scores = data.scores[at].map((score) => score / 100);
-      const rows = (values) =>
-        softmax(values).map((share, i) => ["key " + i, share, true]);
-      bars(plain, rows(scores));
-      bars(scaled, rows(scores.map((score) => score / Math.sqrt(d))));
-      const most = (values) => Math.max(...softmax(values)).toFixed(2);
-      said.textContent = `d = ${d}: the largest weight is ${most(scores)} without the ` +
-        `scale and ${most(scores.map((score) => score / Math.sqrt(d)))} with it.`;
-    };
-    slider(bar, "head width d", [0, data.scores.length - 1, 1], 2, draw, (at) => 2 ** at);
-    draw(2);
-  },
   // A pair of columns is drawn as a hand that starts at the top; a shift turns it, anywhere.
   rotation: (data, bar, said, side) => {
     const now = { pair: 1, position: 3, shift: 4 };
@@ -100,35 +83,35 @@ const pieces = {
   },
   // A query to turn and stretch among fixed keys, by the mouse or by the sliders.
   query: (data, bar, said, side) => {
-    const now = { angle: 60, length: 1 }, longest = 140;
-    const unit = Math.min(60, 100 / Math.max(...data.keys.map(([x, y]) => Math.hypot(x, y))));
+    const now = { angle: 60, length: 1 }, longest = 4;
+    const unit = 140 / longest; // pixels
     const svg = plane(side, "blue: the query; orange: the keys");
     const table = make(side, "table");
     const draw = () => {
       const turn = now.angle * Math.PI / 180;
       const scores = data.keys.map(([x, y]) =>
-        now.length * (Math.cos(turn) * x + Math.sin(turn) * y) / Math.SQRT2);
+        now.length * (Math.cos(turn) * x + Math.sin(turn) * y));
       svg.replaceChildren();
       data.keys.forEach(([x, y], i) => {
         arrow(svg, "key", Math.atan2(y, x), unit * Math.hypot(x, y));
         const far = unit + 24 / Math.hypot(x, y);
         make(svg, "text", { x: far * x, y: 4 - far * y }, short(data.names[i], 12));
       });
-      arrow(svg, "query", turn, Math.min(unit * now.length, longest));
+      arrow(svg, "query", turn, unit * now.length);
       const shares = softmax(scores), best = shares.indexOf(Math.max(...shares));
       bars(table, shares.map((share, i) => [data.names[i], share, true]));
       said.textContent = `${quoted(data.names[best])} gets ${shares[best].toFixed(2)}.`;
     };
     const change = (name) => (value) => { now[name] = value; draw(); };
-    slider(bar, "angle", [-180, 180, 5], 60, change("angle"), (angle) => angle + "°");
-    slider(bar, "length", [0, 12, 0.25], 1, change("length"));
+    const degrees = (angle) => angle + "°";
+    const setAngle = slider(bar, "angle", [-180, 180, 1], 60, change("angle"), degrees);
+    const setLength = slider(bar, "length", [0, longest, 0.05], 1, change("length"));
     svg.onpointerdown = svg.onpointermove = (event) => {
       if (!event.buttons) return;
       const box = svg.getBoundingClientRect();
       const x = event.clientX - box.left - 150, y = 150 - (event.clientY - box.top);
-      now.angle = Math.atan2(y, x) * 180 / Math.PI;
-      now.length = Math.hypot(x, y) / unit;
-      draw();
+      setAngle(Math.round(Math.atan2(y, x) * 180 / Math.PI));
+      setLength(Math.hypot(x, y) / unit);
     };
     draw();
   },

@@ -17,7 +17,6 @@ from course_utils.looking.views import (
     show_query,
     show_rotation,
     show_sampling,
-    show_scale,
 )
 from tests.support.browser_page import browser, exported, jupyterlab, notebook, watched
 from tests.support.browser_views import (
@@ -204,7 +203,7 @@ def test_every_view_can_be_used_in_a_page(chromium, every, tmp_path, theme):
     with watched(chromium, exported(every, tmp_path / "p.html", theme)) as page:
         assert use_all(page) == KINDS
         stops = {view_kind(v): walk_by_tab(page, v) for v in page.locator(OURS).all()}
-        sliders = {"sampling": 3, "scale": 1, "rotation": 3, "query": 2}
+        sliders = {"sampling": 3, "rotation": 3, "query": 2}
         assert stops == {"explorer": 5, "comparison": 6, "frames": 2} | sliders
         for summary in page.locator("summary").all():
             summary.click()
@@ -245,7 +244,6 @@ def test_hostile_tokens_are_text(chromium, displayed, tmp_path):
     turn = torch.linspace(0, 6, count)
     places = torch.stack((turn.cos(), turn.sin()), 1).tolist()
     show_query(dict(zip(HOSTILE, places, strict=True)), title=HOSTILE[12])
-    show_scale(title=HOSTILE[2])
     show_rotation(title=HOSTILE[2])
     for view in (head_view, model_view):
         page = view([weights[""]], HOSTILE, html_action="return")
@@ -398,7 +396,10 @@ def test_pieces_say_what_holds(chromium, every, tmp_path):
         page.mouse.down()
         page.mouse.move(plane["x"] + 290, plane["y"] + 150)
         page.mouse.up()
-        assert status.inner_text() != before and "cat" in status.inner_text()
+        assert status.inner_text() != before
+        assert query.locator(".slider span").all_inner_texts() == ["0°", "4"]
+        cat = math.exp(4) / (math.exp(4) + math.exp(0) + math.exp(-0.6 * 4))
+        assert status.inner_text() == f"“\u2068cat\u2069” gets {cat:.2f}."
 
 
 def large_explorer(words):

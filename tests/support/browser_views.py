@@ -145,7 +145,7 @@ def use_bertviz(page, view):
 
 USES = dict.fromkeys(("explorer", "comparison"), use_explorer)
 USES["frames"] = use_frames
-USES |= dict.fromkeys(("sampling", "scale", "rotation", "query"), use_piece)
+USES |= dict.fromkeys(("sampling", "rotation", "query"), use_piece)
 
 
 def walk_by_tab(page, view):

@@ -11,13 +11,12 @@ from course_utils.looking.views import (
     show_query,
     show_rotation,
     show_sampling,
-    show_scale,
 )
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SPANISH = ["<bos>", "la", " casa", " roja", "."]
 ENGLISH = ["the", " red", " house", " is", " here", ".", "<eos>"]
-KINDS = dict.fromkeys(("explorer", "comparison", "sampling", "scale", "rotation"), 1)
+KINDS = dict.fromkeys(("explorer", "comparison", "sampling", "rotation"), 1)
 KINDS |= {"query": 1, "frames": 4, "bertviz head": 1, "bertviz model": 1}
 STEPS = ["step 0", "step 100", "step 200"]
 
@@ -63,14 +62,13 @@ def show_all_frames(title):
 
 
 def show_every_kind(title="Random heads."):
-    """Each view once, the four pieces among them, and four kinds of frames."""
+    """Each view once, the three pieces among them, and four kinds of frames."""
     weights = translation()
     show_attention(weights, SPANISH, ENGLISH, title=title, layer=1)
     after = translation(1)
     show_comparison(weights, after, SPANISH, ENGLISH, title="It learned.", layer=1)
     scores = torch.linspace(3, -3, 50, dtype=torch.float64)
     show_sampling(scores, [f"word{i}" for i in range(50)], title="One leads.")
-    show_scale(title="Wide heads saturate.")
     show_rotation(title="A shift is a turn.")
     keys = {"cat": (1, 0), "dog": (0, 1), "bird": (-0.6, 0.6)}
     show_query(keys, title="It turns.")
