@@ -1,5 +1,6 @@
 """Views as a person meets them: in Chromium, with no network."""
 
+import math
 import time
 from pathlib import Path
 
