@@ -195,7 +195,7 @@ def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     alt = f"{title} The keys are {', '.join(labels)}; the query points up to the right."
     _show_piece("query", {"names": names, "keys": places}, title, alt)
     roles = {label: "key" for label in labels} | {"query": "query"}
-    ends = dict(zip(labels, places, strict=True)) | {"query": (0.5, 0.75**0.5)}
+    ends = dict(zip(labels, places, strict=True)) | {"query": (0.766, 0.643)}  # at 40°
     arrows(ends, roles=roles, alt=alt)
 
 

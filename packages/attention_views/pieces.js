@@ -83,7 +83,7 @@ const pieces = {
   },
   // A query to turn and stretch among fixed keys, by the mouse or by the sliders.
   query: (data, bar, said, side) => {
-    const now = { angle: 60, length: 1 }, longest = 4;
+    const now = { angle: 40, length: 1 }, longest = 4;
     const unit = 140 / longest; // pixels
     const svg = plane(side, "blue: the query; orange: the keys");
     const table = make(side, "table");
@@ -104,7 +104,7 @@ const pieces = {
     };
     const change = (name) => (value) => { now[name] = value; draw(); };
     const degrees = (angle) => angle + "°";
-    const setAngle = slider(bar, "angle", [-180, 180, 1], 60, change("angle"), degrees);
+    const setAngle = slider(bar, "angle", [-180, 180, 1], 40, change("angle"), degrees);
     const setLength = slider(bar, "length", [0, longest, 0.05], 1, change("length"));
     svg.onpointerdown = svg.onpointermove = (event) => {
       if (!event.buttons) return;

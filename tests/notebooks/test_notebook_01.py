@@ -67,7 +67,7 @@ def test_one_word_moves_the_dark_cell(built, float64):
             exec(source, built)
     for reason, noun in (("tired", "cat"), ("dirty", "mat")):
         text = built["FRAME"].format("cat", "mat", reason)
-        weights = built["who"](text)
+        weights = built["who"](built["model"], text)
         assert text.split()[weights.argmax()] == noun and weights.max() > 0.9
     ids, answers = built["make_sentences"](500)
     last = [built["VOCABULARY"][i] for i in ids[:, -1]]

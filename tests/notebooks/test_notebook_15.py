@@ -8,8 +8,11 @@ from nb15_ablation import ablated
 from nb15_induction import induction
 from nb15_maps import entropy, look_back
 
+from course_utils import pretrained
 from course_utils.attention import MultiHeadAttention
 from course_utils.config import EncoderDecoderConfig, LlamaConfig, StackConfig
+from course_utils.decoding import CachedStep, greedy
+from course_utils.looking.intervening import intervene, zero_ablation
 from course_utils.looking.recording import record
 from course_utils.models import EncoderDecoder, LlamaLM
 
@@ -152,3 +155,19 @@ def test_the_colleague_forgets_the_mask_and_the_cure_is_the_recording(built):
     hers = built["colleagues_maps"](layer, read)
     torch.testing.assert_close(hers.sum(-1), torch.ones(HEADS, LENGTH))
     assert (hers.triu(1).sum(dim=(1, 2)) > 0).all() and not true.triu(1).any()
+
+
+def test_one_silent_head_gives_the_hero_her_name_and_another_is_hardly_missed():
+    teller, tokenizer = pretrained.load("tinystories")
+    start = "Once upon a time, there was a little girl named Lily."
+    ids = torch.tensor([[tokenizer.eos_id, *tokenizer.encode(start)]])
+
+    def told(layer, head, count):
+        silent = {f"blocks.{layer}.attention.attend": zero_ablation(heads=head)}
+        with torch.no_grad(), intervene(teller, silent):
+            return tokenizer.decode(greedy(CachedStep(teller), ids, count)[0])
+
+    whole = tokenizer.decode(greedy(CachedStep(teller), ids, 30)[0])
+    assert whole.startswith(f"{start} She")
+    assert told(2, 3, 1) == f"{start} Lily"
+    assert told(3, 2, 30) == whole
