@@ -18,14 +18,6 @@ NUMBER = r"(-?[\d.,]+)"
 # text ("#" stands for a number), what holds of these numbers, and a piece of the assert
 # that claims it of every run, or "" if nothing does and only the form is fixed.
 CLAIMS = {
-    "00": [
-        (
-            "print(device, find_precision(device)",
-            "^(?:cpu|cuda|mps) (?:float32|bfloat16|float16) # threads$",
-            lambda threads: 1 <= threads <= 512,
-            "",
-        )
-    ],
     "08": [
         (
             "pairs  BLEU {score:.1f}",
