@@ -4,11 +4,14 @@ import pytest
 import torch
 
 from course_utils.attention import attention_weights
+from course_utils.looking.diagnostics import leaks_future
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from named_mistakes import examine
 from tests.support.bank import BANK
 
 BATCH, QUERIES, HEADS, PAD = 2, 5, 7, 0
+WORDS = 7  # of the notebook
+FUTURE = (~causal_mask(WORDS)).nonzero().tolist()
 
 
 @pytest.fixture
@@ -48,3 +51,22 @@ def test_its_own_code_answers_its_exercises(built):
     for exercise, name in {**own, "weights": "masked_weights"}.items():
         report = examine(BANK[f"masks.{exercise}"], built[name])
         assert report.status == "right", report.text
+
+
+@pytest.mark.parametrize("cell", FUTURE)
+def test_its_table_of_what_arrives_agrees_with_the_derivatives(built, cell):
+    opened = causal_mask(WORDS)
+    opened[tuple(cell)] = True
+    arrived = built["arrived"](opened, 2)
+    assert torch.equal(built["input_jacobian"](opened) > 0, arrived > 0)
+    torch.testing.assert_close(arrived.sum(dim=-1), torch.ones(WORDS))
+    leaks = arrived[~causal_mask(WORDS)] > 0
+    assert leaks.sum() == 2 * (cell[1] - cell[0]) - 1
+
+
+def test_its_model_leaks_without_a_mask_and_not_with_one(built):
+    torch.manual_seed(0)
+    model = built["TinyModel"](9, width=16)
+    ids = torch.arange(1, 6)[None]
+    assert leaks_future(model, ids, 9)
+    assert not leaks_future(lambda ids: model(ids, causal_mask(ids.shape[1])), ids, 9)
