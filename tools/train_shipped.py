@@ -1,14 +1,12 @@
 """Train one of the shipped models again.
 
-Knows which model was trained on what, and how. `data` and `limit` are as in
-`course_utils.data.hub.load_texts` and `load_pairs`.
+Knows which model was trained on what, and how. `data` (of tinystories, the others learn
+a world) and `limit` are as in `course_utils.data.hub.load_texts`.
 
     python -m tools.train_shipped tinystories --data stories.txt --out folder
 """
 
 import argparse
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -24,28 +22,16 @@ from course_utils.data.batches import (
 from course_utils.data.hub import load_pairs, load_texts
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
 from course_utils.training.loop import History, train
-from course_utils.training.losses import class_loss, next_token_loss, translation_loss
+from course_utils.training.losses import class_loss, translation_loss
 from known_worlds.senses import labels, usage
 
-
-@dataclass
-class Recipe:
-    """What one training needs: a new model, its tokenizer, batches, and a config."""
-
-    model: nn.Module
-    tokenizer: Tokenizer
-    batches: Callable
-    config: configs.TrainConfig
-    loss: Callable = next_token_loss
-
-    def run(self) -> History:
-        """Train the model and return the history of the run."""
-        return train(self.model, self.batches, self.config, loss=self.loss)
+# What each of them returns: the model, its tokenizer, and the history of its training.
+Trained = tuple[nn.Module, Tokenizer, History]
 
 
 def tinystories(
     data: str = "roneneldan/TinyStories", steps: int = 3000, limit: int | None = None
-) -> Recipe:
+) -> Trained:
     """The language model of the TinyStories: 3.7 million parameters."""
     texts = load_texts(data, limit=limit)
     tokenizer = train_bpe(texts, 2048)
@@ -64,19 +50,18 @@ def tinystories(
     config = configs.TrainConfig(
         steps=steps, learning_rate=6e-3, schedule="linear", optimizer="muon"
     )
-    return Recipe(models.LlamaLM(shape), tokenizer, batches, config)
+    model = models.LlamaLM(shape)
+    return model, tokenizer, train(model, batches, config)
 
 
-def stories(
-    data: str = "stories", steps: int = 6000, limit: int | None = 20_000
-) -> Recipe:
+def stories(steps: int = 6000, limit: int = 20_000) -> Trained:
     """The language model of the story world, whose lowest possible loss is known.
 
     Its embeddings are initialised with std 1, and the output matrix is not tied to
     them. With small initial embeddings the component that all names share grows faster
     than the differences between names, and the model learns much later to copy a name.
     """
-    texts = load_texts(data, limit=limit)
+    texts = load_texts("stories", limit=limit)
     tokenizer = train_words(texts)
     torch.manual_seed(0)
     shape = configs.LlamaConfig(
@@ -93,14 +78,12 @@ def stories(
         tokenizer.encode_batch(texts), batch_size=8, max_length=256, special=tokenizer
     )
     config = configs.TrainConfig(steps=steps, learning_rate=6e-3, optimizer="muon")
-    return Recipe(model, tokenizer, batches, config)
+    return model, tokenizer, train(model, batches, config)
 
 
-def translator(
-    data: str = "phrases", steps: int = 2000, limit: int | None = 60_000
-) -> Recipe:
+def translator(steps: int = 2000, limit: int = 60_000) -> Trained:
     """The translator from English to Spanish, trained on the phrase world."""
-    pairs = load_pairs(data, limit=limit)
+    pairs = load_pairs("phrases", limit=limit)
     tokenizer = train_words([text for pair in pairs for text in pair])
     torch.manual_seed(0)
     stack = configs.StackConfig(
@@ -119,13 +102,11 @@ def translator(
     config = configs.TrainConfig(
         steps=steps, learning_rate=4e-3, label_smoothing=0.1, optimizer="muon"
     )
-    return Recipe(model, tokenizer, batches, config, translation_loss)
+    return model, tokenizer, train(model, batches, config, loss=translation_loss)
 
 
-def senses(data: str = "senses", steps: int = 700, limit: int | None = 8000) -> Recipe:
+def senses(steps: int = 700, limit: int = 8000) -> Trained:
     """The classifier of the sense world: which sense a word has in its sentence."""
-    if data != "senses":
-        raise ValueError(f"data must be 'senses', got {data!r}")
     usages = [usage(index) for index in range(limit)]
     tokenizer = train_words([one.text for one in usages])
     torch.manual_seed(0)
@@ -141,7 +122,7 @@ def senses(data: str = "senses", steps: int = 700, limit: int | None = 8000) -> 
     config = configs.TrainConfig(
         steps=steps, learning_rate=3e-3, warmup_steps=min(100, steps)
     )
-    return Recipe(model, tokenizer, batches, config, class_loss)
+    return model, tokenizer, train(model, batches, config, loss=class_loss)
 
 
 RECIPES = {one.__name__: one for one in (tinystories, stories, translator, senses)}
@@ -151,15 +132,15 @@ def main() -> None:
     """Train one of the shipped models again."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("name", choices=RECIPES)
-    parser.add_argument("--data", help="a world, a name on the hub, or a file")
+    parser.add_argument("--data", help="a name on the hub, or a file")
     parser.add_argument("--limit", type=int, help="only the first texts or pairs")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--out", required=True, help="where the model goes")
     given = vars(parser.parse_args())
     name, folder = given.pop("name"), given.pop("out")
-    recipe = RECIPES[name](**{key: given[key] for key in given if given[key]})
-    recipe.run()
-    pretrained.save(recipe.model, recipe.tokenizer, folder, torch.bfloat16)
+    options = {key: given[key] for key in given if given[key]}
+    model, tokenizer, _ = RECIPES[name](**options)
+    pretrained.save(model, tokenizer, folder, torch.bfloat16)
 
 
 if __name__ == "__main__":
