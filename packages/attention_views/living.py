@@ -3,16 +3,16 @@
 Knows the names and shapes of a LLaMA-style model, and bytes. Knows nothing of PyTorch.
 """
 
-import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from attention_views.page import safe_json
 from attention_views.typeface import font_face
 
 MOST_WEIGHTS = 4_000_000  # in a file of 5.5 MB, which a mail still takes
@@ -83,31 +83,16 @@ def living_page(
         "startId": start_id,
         "endId": end_id,
     }
-    blocks = [_data("model", _safe_json(data))]
-    blocks += [_data(i, _base64(b)) for i, b in (("i8", integers), ("f32", floats))]
-    script = "\n".join(_source(name) for name in SCRIPTS)
     parts = {
         "title": escape(title),
         "style": font_face() + _source("page.css"),
-        "data": "\n".join(blocks),
-        "script": f'<script>\n"use strict";\n{script}</script>',
+        "model": safe_json(data),
+        "integers": b64encode(b"".join(integers)).decode(),
+        "floats": b64encode(b"".join(floats)).decode(),
+        "script": "\n".join(map(_source, SCRIPTS)),
     }
     page = _source("page.html")  # in one pass, so that no part is taken for a mark
     return re.sub("{{([a-z]+)}}", lambda mark: parts[mark[1]], page)
-
-
-def _data(name: str, text: str) -> str:
-    """A block of data, which the browser does not run."""
-    return f'<script type="text/plain" id="{name}">{text}</script>'
-
-
-def _base64(parts: Sequence[bytes]) -> str:
-    return b64encode(b"".join(parts)).decode()
-
-
-def _safe_json(data: Any) -> str:
-    """JSON in ASCII that cannot end the block around it."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _source(name: str) -> str:

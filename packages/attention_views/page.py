@@ -96,7 +96,7 @@ def view_html(
     """
     if name not in view_names():
         raise ValueError(f"name must be one of {', '.join(view_names())}; got {name!r}")
-    payload = _safe_json(data)
+    payload = safe_json(data)
     mark = f"v{sha256((name + inflated(payload)).encode()).hexdigest()[:12]}"
     classes = f"course-view {name} {mark}{' pictured' * pictured}"
     view = (
@@ -124,7 +124,7 @@ def page_script() -> str:
     style = style.replace(".course-view", f'.course-view[data-ready="{version}"]')
     return (
         f'<script data-attention-views="{version}">(() => {{\n{script}'
-        f'listen("{version}", {_safe_json(style)});\n}})();</script>'
+        f'listen("{version}", {safe_json(style)});\n}})();</script>'
     )
 
 
@@ -136,7 +136,7 @@ def view_names() -> list[str]:
     return sorted({*scripts} - {"kit"})
 
 
-def _safe_json(data: Any) -> str:
+def safe_json(data: Any) -> str:
     """JSON that neither ends the script around it nor says anything to HTML."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -41,7 +41,7 @@ def test_the_page_loads_nothing_and_its_words_cannot_end_a_script(tmp_path):
         page = path.read_text("utf-8")
         assert "default-src 'none'" in page and page.count("<script") == 4
         assert not re.search(r"<link|src=|https?://", page)
-        assert "<title>&lt;script&gt;" in page and "\\u003cscript>" in page
+        assert "<title>&lt;script&gt;" in page and r"\u003cscript\u003e" in page
 
 
 def test_other_models_and_larger_ones_are_refused_in_a_sentence(tmp_path):

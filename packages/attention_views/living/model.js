@@ -3,21 +3,13 @@
 // norms.py and feedforward.py. A vector is a Float32Array; there is one position at a
 // time, so a matrix meets one vector, and keys and values wait in a cache.
 
-// W x, four rows at once, so that each number of x is fetched once for all of them.
+// W x: one number for each row.
 const linear = ({ rows, columns, values }, x) => {
   const y = new Float32Array(rows);
-  for (let row = 0; row < rows; row += 4) {
-    let a = 0, b = 0, c = 0, d = 0;
-    for (let k = 0, i = row * columns; k < columns; k++, i++) {
-      a += values[i] * x[k];
-      b += values[i + columns] * x[k];
-      c += values[i + 2 * columns] * x[k];
-      d += values[i + 3 * columns] * x[k];
-    }
-    y[row] = a;
-    y[row + 1] = b; // what lies behind the last row is dropped
-    y[row + 2] = c;
-    y[row + 3] = d;
+  for (let row = 0, i = 0; row < rows; row++) {
+    let sum = 0;
+    for (let k = 0; k < columns; k++) sum += values[i++] * x[k];
+    y[row] = sum;
   }
   return y;
 };
@@ -170,8 +162,7 @@ const unpack = (layout, integers, floats) => {
   let [i, f] = [0, 0];
   for (const { name, rows, columns } of layout) {
     const matrix = columns > 0;
-    const whole = 4 * Math.ceil(rows / 4); // `linear` takes four rows at once
-    const values = new Float32Array(matrix ? whole * columns : rows);
+    const values = new Float32Array(matrix ? rows * columns : rows);
     for (let row = 0, at = 0; row < rows; row++, f++) {
       if (!matrix) values[row] = floats[f];
       else for (let k = 0; k < columns; k++) values[at++] = integers[i++] * floats[f];

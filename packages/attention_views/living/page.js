@@ -9,12 +9,16 @@ const make = (parent, tag, attributes = {}, text = "") => {
   return node;
 };
 const place = (id) => document.getElementById(id);
+const emptied = (id) => {
+  place(id).replaceChildren();
+  return place(id);
+};
 const bytesOf = (id) =>
   Uint8Array.from(atob(place(id).textContent), (sign) => sign.charCodeAt(0));
 
 const data = JSON.parse(place("model").textContent);
-const integers = new Int8Array(bytesOf("i8").buffer);
-const floats = new Float32Array(bytesOf("f32").buffer);
+const integers = new Int8Array(bytesOf("integers").buffer);
+const floats = new Float32Array(bytesOf("floats").buffer);
 const model = new LlamaLM(data.config, unpack(data.layout, integers, floats));
 const tokenizer = new Tokenizer(data.tokenizer);
 const vocabulary = data.config.vocab_size;
@@ -113,24 +117,16 @@ class Story {
       const until = performance.now() + 24;
       while (more && performance.now() < until) more = this.advance();
       compare();
-      const seconds = (performance.now() - began) / 1000;
-      const count = this.seen.length - from;
-      this.speed = { count, perSecond: count / seconds };
-      if (!more) break;
       await new Promise((next) => setTimeout(next));
       if (this.turn !== turn) return;
     }
     this.text.removeAttribute("aria-busy");
-    const full = this.ids.length === data.config.max_length;
-    const why = full ? ` The model can read no further than ${full && this.ids.length}.` : "";
-    const speed = Math.round(this.speed.perSecond);
-    this.status.textContent = `${this.ids.length} tokens, ${speed} a second.${why}`;
-    compare();
-  }
-
-  remove() {
-    this.turn = null;
-    this.article.remove();
+    const speed = (1000 * (this.seen.length - from)) / (performance.now() - began);
+    const notes = [`${this.ids.length} tokens, ${Math.round(speed)} a second.`];
+    if (this.ids.length === data.config.max_length) notes.push("The model can read no further.");
+    if (this.ids.slice(0, this.first).includes(tokenizer.unknown))
+      notes.push("It does not know every word of this.");
+    this.status.textContent = notes.join(" ");
   }
 }
 
@@ -146,12 +142,9 @@ const openingOf = (typed) => {
 
 const begin = () => {
   const ids = [data.startId, ...tokenizer.encode(openingOf(place("opening").value))];
-  const most = data.config.max_length - 1;
   close();
   silence(null);
-  story.given(ids.slice(0, most));
-  const unknown = !tokenizer.made && ids.includes(tokenizer.unknown);
-  story.status.textContent = unknown ? "The model does not know every word of this." : "";
+  story.given(ids.slice(0, data.config.max_length - 1));
   story.write();
 };
 
@@ -169,7 +162,10 @@ const rewrite = () => {
 
 // The twin of the story, in which some heads say nothing. No heads: no twin.
 const silence = (silenced) => {
-  twin?.remove();
+  if (twin) {
+    twin.turn = null;
+    twin.article.remove();
+  }
   if (asked?.story === twin) asked = silenced && asked && { ...asked, story };
   twin = silenced?.size ? new Story(silenced) : null;
   story.heading.textContent = twin ? "The model as it is" : "";
@@ -234,46 +230,31 @@ const tint = (head) => {
 };
 
 const explain = () => {
-  const panel = place("panel");
   if (asked && asked.i >= asked.story.ids.length) asked = null;
-  panel.hidden = !asked;
+  place("panel").hidden = !asked;
   tint(asked?.head);
   if (!asked) return;
   const focus = document.activeElement?.id;
-  panel.replaceChildren();
   const chance = asked.story.chances[asked.i];
   const bits = -Math.log2(chance);
-  const top = make(panel, "div", { class: "top" });
-  const title = make(top, "h2", {}, "Why ");
-  make(title, "b", {}, shown(asked.story.ids[asked.i]));
-  title.append("?");
-  const sentence = `The model gave it ${percent(chance)}: ${bits.toFixed(1)} bits of surprise.`;
-  make(top, "p", { class: "small", role: "status" }, sentence);
-  const shut = make(top, "button", { class: "shut", id: "shut" }, "Close");
-  shut.onclick = () => {
-    const token = asked.story.tokens[asked.i];
-    close();
-    token.focus();
-  };
-  const columns = make(panel, "div", { class: "columns" });
-  const said = make(columns, "div");
-  candidates(make(said, "div"));
-  lens(make(said, "div"));
-  heads(make(columns, "div"));
+  place("word").textContent = shown(asked.story.ids[asked.i]);
+  place("surprise").textContent =
+    `The model gave it ${percent(chance)}: ${bits.toFixed(1)} bits of surprise.`;
+  candidates();
+  lens();
+  heads();
   place(focus)?.focus({ preventScroll: true });
 };
 
 // What else was likely. The outline is the model, the filling what the dials make of it.
-const candidates = (parent) => {
+const candidates = () => {
   const { story: one, i } = asked;
-  make(parent, "h3", {}, "What else was likely");
-  make(parent, "p", { class: "small" }, "Click a word to take its road. Filled: after the dials.");
   const { logits } = one.seen[i - 1];
   const chances = softmax(logits);
   const { ids } = distribution(logits, { temperature: 1, topK: 8, topP: 1 });
   if (!ids.includes(one.ids[i])) ids.splice(-1, 1, one.ids[i]);
   const drawn = distribution(logits, dials);
-  const list = make(parent, "ul");
+  const list = emptied("likely");
   for (const id of ids) {
     const now = id === one.ids[i];
     const button = make(make(list, "li"), "button", { id: `road-${id}`, "aria-pressed": now });
@@ -296,11 +277,9 @@ const take = (id) => {
 };
 
 // The logit lens: the output matrix reads the stream after each layer.
-const lens = (parent) => {
+const lens = () => {
   const { story: one, i } = asked;
-  make(parent, "h3", {}, "What each layer would have said");
-  make(parent, "p", { class: "small" }, "The output matrix, read too early: the logit lens.");
-  const table = make(parent, "table");
+  const table = emptied("lens");
   one.seen[i - 1].streams.forEach((stream, layer) => {
     const row = make(table, "tr");
     make(row, "th", { scope: "row" }, `layer ${layer + 1}`);
@@ -315,20 +294,16 @@ const lens = (parent) => {
   });
 };
 
-const silenceButton = (parent, head, silenced) => {
-  const button = make(parent, "button", { class: "main", id: "silence" });
+const offerSilence = (head, silenced) => {
+  const button = place("silence");
+  const key = head?.join(".");
   button.disabled = !head;
-  button.textContent = "Choose a head to silence it";
-  if (!head) return;
-  const key = head.join(".");
-  const silent = silenced.has(key);
-  button.textContent = silent
-    ? `Let ${headName(head)} speak again`
-    : `Silence ${headName(head)} and write the story again`;
+  if (!head) button.textContent = "Choose a head to silence it";
+  else if (silenced.has(key)) button.textContent = `Let ${headName(head)} speak again`;
+  else button.textContent = `Silence ${headName(head)} and write the story again`;
   button.onclick = () => {
     const next = new Set(silenced);
-    if (silent) next.delete(key);
-    else next.add(key);
+    if (!next.delete(key)) next.add(key);
     silence(next);
     explain();
     place("stories").scrollIntoView({ block: "nearest" });
@@ -336,15 +311,15 @@ const silenceButton = (parent, head, silenced) => {
 };
 
 // What it looked at, layer by layer, head by head.
-const heads = (parent) => {
+const heads = () => {
   const { story: one, i } = asked;
   const { weights } = one.seen[i - 1];
   const silenced = twin?.silenced ?? new Set();
-  make(parent, "h3", {}, "What it looked at");
   const before = i > 1 ? `“${shown(one.ids[i - 1])}”` : "the start";
-  const note = make(parent, "p", { class: "small" });
-  note.textContent = `Each head looked back from ${before} and is named by the word that got most.`;
-  silenceButton(parent, asked.head, silenced);
+  place("before").textContent =
+    `Each head looked back from ${before} and is named by the word that got most.`;
+  offerSilence(asked.head, silenced);
+  const parent = emptied("heads");
   weights.forEach((layer, l) => {
     const row = make(parent, "div", { class: "layer", role: "group" });
     row.setAttribute("aria-label", `layer ${l + 1}`);
@@ -385,6 +360,11 @@ place("stories").onkeydown = (event) => {
   one.tokens[i].focus();
   if (asked || !step) ask(one, i);
 };
+place("shut").onclick = () => {
+  const token = asked.story.tokens[asked.i];
+  close();
+  token.focus();
+};
 document.onkeydown = ({ key }) => {
   if (key === "Escape" && asked) close();
 };
@@ -411,10 +391,7 @@ place("form").onsubmit = (event) => {
   event.preventDefault();
   begin();
 };
-const size =
-  data.count < 1e5
-    ? data.count.toLocaleString("en")
-    : `${(data.count / 1e6).toFixed(1)} million`;
+const size = data.count.toLocaleString("en", { notation: "compact", compactDisplay: "long" });
 place("about").textContent =
   `A language model with ${size} weights runs inside this page. It needs no network, ` +
   "and nothing that you type leaves it.";
