@@ -28,8 +28,7 @@ def story_panel(
     of the word number `chosen`, the map shows the last 20 words up to it. All strings
     are escaped.
 
-    Raises ValueError for weights that are not one row and column of numbers >= 0 per
-    word, or not 0 for later words, and IndexError for a `chosen` that is not a word.
+    Raises ValueError for weights that are not one row and one column per word.
     """
     weights = np.asarray(weights, dtype=np.float64)
     count = len(words)
@@ -38,10 +37,6 @@ def story_panel(
             f"weights must have one row and one column per word, {count} of each, got "
             f"the shape {weights.shape}"
         )
-    if not (weights >= 0).all():
-        raise ValueError("weights must be numbers >= 0")
-    if np.triu(weights, 1).any():
-        raise ValueError("weights must be 0 for later words, but a word looked ahead")
     name = _quoted(words[chosen])
     return (
         f"<style>\n{_CSS}</style>\n"

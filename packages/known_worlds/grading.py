@@ -6,13 +6,7 @@ Knows the graph of stories. Knows nothing of models.
 from dataclasses import dataclass
 
 from known_worlds.stories import vocabulary
-from known_worlds.story_grammar import (
-    END,
-    Use,
-    load_grammar,
-    pieces,
-    spell,
-)
+from known_worlds.story_grammar import END, Use, load_grammar, pieces, spell
 from known_worlds.story_graph import Reading, advance, load_graph
 
 SLOT_KINDS = {

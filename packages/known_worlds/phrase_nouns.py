@@ -8,14 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 
-from known_worlds.phrase_words import (
-    ARTICLES,
-    Both,
-    Draw,
-    both,
-    grammar,
-    words,
-)
+from known_worlds.phrase_words import ARTICLES, Both, Draw, both, grammar, words
 
 PEOPLE = ("person", "kin")
 MASS = ("staple", "drink")

@@ -60,7 +60,7 @@ def pair(index: int, split: str = "train", seed: int = 0) -> Pair:
         text = "".join(piece for piece, *_ in source)
         length = len(source) - 1  # without the punctuation
         if SHORTEST <= length <= LONGEST and split_of(sentence, text) == split:
-            return finished(sentence, source)
+            return _finished(sentence, source)
 
 
 def pairs(split: str, limit: int) -> list[tuple[str, str]]:
@@ -80,17 +80,7 @@ def split_of(sentence: Sentence, text: str) -> str:
     return "test" if sha256(text.encode()).digest()[0] < 26 else "train"
 
 
-def finished(sentence: Sentence, source: list) -> Pair:
-    """The pair that a drawn sentence makes: texts, tokens and links."""
+def _finished(sentence: Sentence, source: list) -> Pair:
     target = pieces(sentence.words.spanish, sentence.mark, True)
-    source_tokens = tuple(piece for piece, *_ in source)
-    target_tokens = tuple(piece for piece, *_ in target)
-    sure, possible = links(source, target)
-    return Pair(
-        source="".join(source_tokens),
-        target="".join(target_tokens),
-        source_tokens=source_tokens,
-        target_tokens=target_tokens,
-        alignment=sure,
-        possible=possible,
-    )
+    tokens = [tuple(piece for piece, *_ in side) for side in (source, target)]
+    return Pair(*map("".join, tokens), *tokens, *links(source, target))

@@ -136,16 +136,6 @@ class _Teller:
         self.kinds.extend([kind] * len(tokens))
 
 
-def mean_floor(count: int = 1000, seed: int = 0) -> float:
-    """The lowest loss that a model can have on the world, in nats per token.
-
-    The mean over the first `count` stories; the end token counts as a token.
-    """
-    stories = [story(index, seed) for index in range(count)]
-    nats = -sum(one.log_probability for one in stories)
-    return nats / sum(len(one.tokens) for one in stories)
-
-
 def plots() -> list[str]:
     """The names of the plots."""
     return load_grammar().plots
