@@ -2,10 +2,10 @@
 // recordings each can be seen, and what changed from the first to the second.
 // A level is a weight or a change, times 240; HIDDEN where a weight is exactly 0.
 const HIDDEN = -999, NONE = { q: -1, k: -1 };
-const WEIGHT = ["ffffff ebcbdc cc79a7 8a3f6b 4a1638", "1d1b22 5a2346 a94f84 e39ac4 fff0f8"];
+const WEIGHT = [SEQUENTIAL, "1d1b22 5a2346 a94f84 e39ac4 fff0f8"];
 const CHANGE = ["053f7a 4393c3 ffffff e07a5f 8f1d14", "a9d8f5 3f87b8 1d1b22 c4573f ffc4b0"];
 
-// Level -> color, on light or on dark. Faint ones are lifted, as the scale shows.
+// Level -> color, on light or on dark; none for HIDDEN. Faint ones are lifted, as the scale shows.
 const coloring = (change, dark) => {
   const color = ramp((change ? CHANGE : WEIGHT)[dark]);
   const colors = Array.from({ length: 481 }, (_, i) => {
@@ -13,19 +13,6 @@ const coloring = (change, dark) => {
     return color(change ? (lifted + 1) / 2 : Math.max(lifted, 0));
   });
   return (level) => colors[level + 240];
-};
-// One pixel a cell, which the style enlarges. Hidden cells stay open: the style hatches
-// what is behind them.
-const paint = (canvas, levels, columns, color) => {
-  [canvas.width, canvas.height] = [columns, levels.length / columns];
-  const pixels = new Uint32Array(levels.length);
-  levels.forEach((level, i) => {
-    if (level === HIDDEN) return;
-    const [red, green, blue] = color(level);
-    pixels[i] = (255 << 24) | (blue << 16) | (green << 8) | red;
-  });
-  const image = new ImageData(new Uint8ClampedArray(pixels.buffer), columns);
-  canvas.getContext("2d").putImageData(image, 0, 0);
 };
 // The links of a query or a key, or all: [query, key, level], strongest first.
 const links = (levels, columns, { q, k }) => {
@@ -43,11 +30,11 @@ const strongest = (levels, columns) => {
   for (const [q] of all) count[q] = (count[q] || 0) + 1;
   return all.find(([q]) => count[q] > 1) || all[0];
 };
-const weight = (level) => written(level === HIDDEN ? 0 : level + 1);
+const amount = (level) => level < 2 ? "<0.01" : (level / 240).toFixed(2);
+const weight = (level) => level === HIDDEN ? "0" : amount(level);
 const signed = (level) => {
-  const size = Math.abs(level);
-  if (!size || level === HIDDEN) return "0";
-  return (level > 0 ? "+" : "−") + (size < 2 ? "<0.01" : (size / 240).toFixed(2));
+  if (!level || level === HIDDEN) return "0";
+  return (level > 0 ? "+" : "−") + amount(Math.abs(level));
 };
 
 class Explorer {

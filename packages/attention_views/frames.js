@@ -1,4 +1,4 @@
-// Frames to scrub through: a slider, the arrow keys, a finger on the picture, or play.
+// Frames to scrub through: a slider, a finger on the picture, or play.
 const BEAT = 1100; // milliseconds a frame, when it plays
 const number = (value) => Number(value.toPrecision(3)).toString().replace("-", "−");
 const between = ([low], [high], place) => low + (high - low) * place / 1000;
@@ -61,7 +61,7 @@ const stages = {
     const grid = make(stage, "div", { class: "matrix" });
     grid.style.setProperty("--rows", rows);
     grid.style.setProperty("--columns", columns);
-    const canvas = make(grid, "canvas", { role: "img", width: columns, height: rows });
+    const canvas = make(grid, "canvas", { role: "img" });
     const named = (list, kind) => list.length <= 40 && list.forEach((label, i) =>
       make(make(grid, "span", { class: kind, style: `--i:${i}`, "aria-hidden": true }),
         "bdi", {}, visible(label)));
@@ -70,7 +70,7 @@ const stages = {
     const [down, across] = data.axes;
     const scale = make(stage, "p", { class: "axis" }, down && `${down} ↓  ${across} →`);
     const stops = data.signed ? "2166ac 92c5de f7f7f7 f4a582 b2182b"
-      : "ffffff ebcbdc cc79a7 8a3f6b 4a1638";
+      : SEQUENTIAL;
     const color = ramp(stops);
     const key = make(scale, "span", { class: "key" });
     make(key, "span", {}, data.signed ? number(-data.limit) : "0");
@@ -78,12 +78,8 @@ const stages = {
       `linear-gradient(90deg, #${stops.split(" ").join(", #")})`;
     make(key, "span", {}, number(data.limit));
     return (at) => {
-      const image = new ImageData(columns, rows);
-      codes.subarray(at * rows * columns, (at + 1) * rows * columns).forEach((code, i) => {
-        const paint = color(Math.max(code - 1, 0) / 240);
-        image.data.set([...paint, code ? 255 : 0], 4 * i); // an exact 0 shows the hatch
-      });
-      canvas.getContext("2d").putImageData(image, 0, 0);
+      const frame = codes.subarray(at * rows * columns, (at + 1) * rows * columns);
+      paint(canvas, frame, columns, (code) => code && color((code - 1) / 240));
       canvas.setAttribute("aria-label", data.captions[at]);
     };
   },
@@ -124,13 +120,6 @@ views.frames = async (root, data) => {
     play(!timer);
   };
   slider.oninput = () => { play(false); go(+slider.value); };
-  bar.onkeydown = (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step || event.target === slider) return;
-    event.preventDefault();
-    play(false);
-    go(at + step);
-  };
   let held = null; // where a finger or the mouse took hold of the picture
   stage.onpointerdown = (event) => { held = { x: event.clientX, at }; };
   stage.onpointermove = (event) => {

@@ -49,15 +49,8 @@ def frames_html(
     others = {kind_of(frame) for frame in frames} - {kind}
     if others:
         raise ValueError(f"frames must be of one kind, got {kind} and {min(others)}")
-    data = {
-        "title": title,
-        "axis": axis,
-        "captions": list(captions),
-        "kind": kind,
-        "axes": list(axes),
-        "rows": list(rows),
-        "columns": list(columns),
-    }
+    data = {"title": title, "axis": axis, "captions": list(captions), "kind": kind}
+    data |= {"axes": list(axes), "rows": list(rows), "columns": list(columns)}
     if kind == "map":
         data |= _maps(np.stack(list(map(_finite, frames))), rows, columns, signed)
     elif kind in ("points", "bars"):
@@ -100,12 +93,11 @@ def _maps(
     """Codes of one byte: 0 for an exact 0; else 1 to 241, and 121 is 0 if `signed`."""
     if maps.min() < 0 and not signed:
         raise ValueError("frames must be >= 0, or drawn with signed=True")
-    if (rows and len(rows) != maps.shape[1]) or (
-        columns and len(columns) != maps.shape[2]
-    ):
+    _, height, width = maps.shape
+    if (len(rows) or height, len(columns) or width) != (height, width):
         raise ValueError(
-            f"rows and columns must fit the matrices of {maps.shape[1]} × "
-            f"{maps.shape[2]}, got {len(rows)} and {len(columns)} labels"
+            f"rows and columns must fit the matrices of {height} × {width}, got "
+            f"{len(rows)} and {len(columns)} labels"
         )
     limit = np.abs(maps).max() or 1.0
     part = (maps / limit + 1) / 2 if signed else maps / limit

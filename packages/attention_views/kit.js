@@ -19,12 +19,6 @@ const inflate = async (text) => {
   const stream = new Blob([bytes]).stream().pipeThrough(unpacking);
   return new Uint8Array(await new Response(stream).arrayBuffer());
 };
-// 0 is an exact zero, n + 1 stands for n / 240.
-const weightOf = (code) => Math.max(code - 1, 0) / 240;
-const written = (code) => {
-  if (code < 3) return code ? "<0.01" : "0";
-  return weightOf(code).toFixed(2);
-};
 const visible = (token) => {
   const shown = token.replace(/\n/g, "⏎").replace(/\t/g, "⇥");
   return shown.trim() ? shown : "␣".repeat(shown.length) || "∅";
@@ -71,7 +65,20 @@ const ramp = (row) => {
     return stops[low].map((from, i) => Math.round(from + (stops[low + 1][i] - from) * (at - low)));
   };
 };
+const SEQUENTIAL = "ffffff ebcbdc cc79a7 8a3f6b 4a1638";
 const css = (color) => `rgb(${color.join(" ")})`;
+// One pixel a number, which the style enlarges. One without a color stays open: the style
+// hatches what is behind it.
+const paint = (canvas, numbers, columns, color) => {
+  const image = new ImageData(columns, numbers.length / columns);
+  [canvas.width, canvas.height] = [image.width, image.height];
+  const pixels = new Uint32Array(image.data.buffer);
+  numbers.forEach((number, i) => {
+    const shown = color(number);
+    if (shown) pixels[i] = (255 << 24) | (shown[2] << 16) | (shown[1] << 8) | shown[0];
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+};
 // Black or white, whichever can be read on a color.
 const readable = (color) => {
   const linear = color.map((part) => (part / 255) ** 2.2);

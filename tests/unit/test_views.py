@@ -295,7 +295,7 @@ def test_a_view_is_small(displayed, record_budget):
             true = torch.cat(list(weights.values()))
             assert (codes == torch.tensor(page.weight_codes(true))).all()
         sizes = [len(data["text/html"].encode()) for data, _ in displayed[::2]]
-        scripts = [page.lines_of(f"{name}.js") for name in ("kit", *page.view_names())]
+        scripts = [page.lines_of(f"{name}.js") for name in ("kit", *page.VIEWS)]
         record_budget("script of the views, KB", len("".join(scripts)) // 1000, 30)
         name = f"view of {layers} layers, {heads} heads, {tokens} tokens, KB"
         record_budget(name, round(max(sizes) / 1000, 1), allowed)
