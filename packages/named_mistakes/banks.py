@@ -1,12 +1,7 @@
 """Find the exercises: every `nbNN_topic.py` in the folder of banks, without a list.
 
-Knows where the files lie. Knows nothing of how an answer is run or shown.
-
-The folder is named in the pyproject.toml of the course, here or further up:
-
-    [tool.named_mistakes]
-    banks = "notebooks/exercises"
-    progress = "work/progress.json"  # remembered for notebooks in the folder of this
+Knows where the files lie: README.md shows how a pyproject.toml names them. Knows
+nothing of how an answer is run or shown.
 """
 
 import functools

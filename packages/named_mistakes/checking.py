@@ -21,14 +21,7 @@ from named_mistakes.describing import describe
 from named_mistakes.exercise import Exercise, Mistake
 from named_mistakes.limit import TimeIsUp
 from named_mistakes.report import Report
-from named_mistakes.running import (
-    Outcome,
-    gradient,
-    is_stub,
-    isolated,
-    own_line,
-    run,
-)
+from named_mistakes.running import Outcome, gradient, is_stub, isolated, own_line, run
 
 FURTHER = 2  # other draws of the cases, in which an answer must equal a mistake
 
@@ -87,15 +80,12 @@ class _Judge:
         self.cases = self.draw(seed)
 
     def draw(self, seed: int) -> list[tuple]:
-        """The cases of a seed, made anew."""
         return self.exercise.cases(torch.Generator().manual_seed(seed))
 
     def run(self, case: tuple) -> Outcome:
-        """What the answer makes of a case."""
         return run(self.function, case, self.exercise.seconds)
 
     def say(self, status: str, title: str, place: int, *lines: str, **more) -> Report:
-        """The report on the case at this place."""
         return Report(status, f"{self.name}: {title}", lines, case=place, **more)
 
     def asked(self, place: int) -> str:
@@ -108,7 +98,6 @@ class _Judge:
         return (f"Asked with {self.asked(place)}.",) if self.exercise.takes else ()
 
     def report(self) -> Report:
-        """What a learner is told."""
         outcomes = []
         for place, case in enumerate(self.cases):
             outcomes.append(self.run(case))

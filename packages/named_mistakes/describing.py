@@ -6,7 +6,6 @@ Knows tensors, layers and Python values. Compares only an argument with its copy
 import inspect
 import reprlib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from numbers import Number
 from typing import Any
 
@@ -55,23 +54,19 @@ def sizes(shape: tuple[int, ...]) -> str:
 
 
 def describe(value: Any) -> str:
-    """An argument in a few words: 2×3, [1, 2], 40 numbers, a layer Linear(4 → 6)."""
+    """An argument in a few words: 2×3, [1, 2], 40 entries, a layer Linear."""
     if isinstance(value, Tensor | np.ndarray):
         return _tensor(value)
     if isinstance(value, nn.Module):
-        return f"a layer {_layer(value)}"
+        return f"a layer {type(value).__name__}"
     if isinstance(value, torch.Generator):
         return "a generator"
     if isinstance(value, list | tuple | set | frozenset | Mapping):
         return _collection(value)
     if isinstance(value, type) or callable(value):
         return f"a {'class' if isinstance(value, type) else 'function'}"
-    if is_dataclass(value):
-        return _settings(value)
     text = brief(value)
-    if "\n" in text:  # as an optimizer's
-        return f"the {type(value).__name__}"
-    return text
+    return f"the {type(value).__name__}" if "\n" in text else text
 
 
 def _tensor(value):
@@ -81,25 +76,6 @@ def _tensor(value):
     if len(value) > FEW:
         return f"{len(value)} numbers"
     return f"[{', '.join(f'{part:.3g}' for part in value.tolist())}]"
-
-
-def _settings(value):
-    """A dataclass with the fields that differ from their defaults."""
-    given = [
-        f"{field.name}={describe(part)}"
-        for field in fields(value)
-        if (part := getattr(value, field.name)) != field.default
-    ]
-    return f"{type(value).__name__}({', '.join(given)})"
-
-
-def _layer(module):
-    name = type(module).__name__
-    if isinstance(module, nn.Linear):
-        return f"{name}({module.in_features} → {module.out_features})"
-    if isinstance(module, nn.Embedding):
-        return f"{name}({module.num_embeddings}, {module.embedding_dim})"
-    return name
 
 
 def _collection(value):
@@ -112,12 +88,7 @@ def _collection(value):
     if not isinstance(value, Mapping | set | frozenset) and 0 < len(parts) <= 3:
         left, right = "()" if isinstance(value, tuple) else "[]"
         return f"{left}{', '.join(map(describe, parts))}{right}"
-    if isinstance(value, Mapping):
-        return f"{len(parts)} keys"
-    for kinds, name in ((Number, "numbers"), (str, "texts"), (tuple, "tuples")):
-        if all(isinstance(part, kinds) for part in parts):
-            return f"{len(parts)} {name}"
-    return f"{len(parts)} entries"
+    return f"{len(parts)} {'keys' if isinstance(value, Mapping) else 'entries'}"
 
 
 def kind(value: Any) -> str:
@@ -133,7 +104,7 @@ def kind(value: Any) -> str:
     if isinstance(value, list | tuple | dict | set | frozenset):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, nn.Module):
-        return f"a layer {_layer(value)}"
+        return describe(value)
     name = "tensor" if isinstance(value, Tensor) else type(value).__name__
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 

@@ -25,25 +25,14 @@ class Mistake:
 class Exercise:
     """A task whose answer is a function or, with `predicts`, a value.
 
-    statement: what the function returns, what it takes (with shapes), why it matters.
-    takes: the names of the arguments. reference: the right answer.
-    `solution` shows its source, so it is short and keeps to what the prompt allows.
-    cases: takes a torch.Generator, returns the tuples of arguments that a check tries.
-    hint: steps, from how to begin to nearly all; a string has a step in each sentence.
-    shared: the function of the course that gives the same for the same arguments, if
-    there is one: a test holds the reference to it.
-    trains: whether somebody trains through the result, so that an answer which cuts the
-    gradient is wrong. seconds: an answer that computes for longer is stopped; only an
-    exercise that trains needs more.
-
-    Results may be tensors, numbers, strings, booleans, None, and tuples, lists and
-    dicts of these. Arguments may also be layers and functions. An answer may change an
-    argument in place only if the reference does.
-
-    tolerance: how far a real number, or each entry of a tensor, may lie from the
-    reference's, for a task that many results solve; the prompt states it. 0 means equal
-    up to rounding.
-    plain: the prompt asks for plain numbers, so that a tensor of one number is wrong.
+    statement: what it gives and takes, and why. takes: the names of the arguments.
+    reference: a short right answer, which `solution` shows. cases: takes a
+    torch.Generator, returns the tuples of arguments that a check tries. hint: steps, a
+    string has one in each sentence. shared: a function that gives the same for the same
+    arguments, if there is one: a test holds the reference to it. trains: an answer that
+    cuts the gradient is wrong. seconds: of computing, after which an answer is stopped.
+    tolerance: how far a real number may lie from the reference's; 0 means equal up to
+    rounding. plain: a tensor is wrong where the reference gives a number.
     """
 
     name: str
