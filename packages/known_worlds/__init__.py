@@ -1,8 +1,4 @@
-"""Generated languages whose truth is known: stories, phrases and senses.
-
-    from known_worlds.stories import story
-    from known_worlds.phrases import pair
-    from known_worlds.senses import usage
+"""Generated languages whose truth is known: `stories`, `phrases` and `senses`.
 
 Each text is a pure function of its index, on every machine. Version 1 is frozen.
 """

@@ -23,13 +23,11 @@ KINDS += ("unknown word", "no ending", "after the end")
 class Mistake:
     """The first piece that no story of the world could have at its place.
 
-    kind: one of KINDS. position: its index among the pieces of the text. beat: the part
-    of the story that it stands in.
+    kind: one of KINDS. position: its index among the pieces of the text.
     """
 
     kind: str
     position: int
-    beat: str
     message: str
 
 
@@ -66,7 +64,7 @@ def grade(text: str) -> Grade:
 
 def _plot(readings: list[Reading]) -> str | None:
     """The one plot that the readings can be in, or None."""
-    sections = {section for r in readings for section, _ in r.node.beats}
+    sections = set().union(*(r.node.sections for r in readings))
     sections -= {"opening", "closing"}
     return sections.pop() if len(sections) == 1 else None
 
@@ -92,9 +90,8 @@ def _named(token: str, position: int, readings: list[Reading], where: str) -> Mi
         kind, reason = "unknown word", f"no story has the word {word}"
     else:
         kind, reason = "wording", f"{word} cannot stand here"
-    beat = min(beat for reading in readings for _, beat in reading.node.beats)
     message = f"{kind}: {reason}, after “{where}”" if where else f"{kind}: {reason}"
-    return Mistake(kind, position, beat, message)
+    return Mistake(kind, position, message)
 
 
 def _kind_of(use: Use) -> str:

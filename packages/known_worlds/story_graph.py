@@ -25,12 +25,12 @@ class Node:
     """A position between two pieces, with the arcs to the pieces that may come next.
 
     arcs: (probability, label, node); a label is a piece or the use of a slot.
-    beats: the (section, beat) names that the position can belong to.
+    sections: the names of those that the position can belong to.
     """
 
-    def __init__(self, arcs: list[tuple], beats: frozenset):
+    def __init__(self, arcs: list[tuple], sections: frozenset):
         self.arcs = arcs
-        self.beats = beats
+        self.sections = sections
         self.steps: dict = {}
         for chance, label, target in arcs:
             self.steps.setdefault(label, []).append((chance, target))
@@ -53,7 +53,8 @@ class Node:
                     for chance, way in ways
                     for p, label, target in way.arcs
                 ]
-                node = Node(arcs, frozenset().union(*(way.beats for _, way in ways)))
+                sections = frozenset().union(*(way.sections for _, way in ways))
+                node = Node(arcs, sections)
             self._merged[label] = total, node
         return self._merged[label]
 
@@ -61,7 +62,7 @@ class Node:
 LAST = Node([], frozenset())
 
 
-def _arcs(sequence: tuple, follow: list[tuple], beats: frozenset) -> list[tuple]:
+def _arcs(sequence: tuple, follow: list[tuple], sections: frozenset) -> list[tuple]:
     """The arcs at the start of a sequence that is followed by the arcs `follow`."""
     for item in reversed(sequence):
         if isinstance(item, Choice):
@@ -69,16 +70,16 @@ def _arcs(sequence: tuple, follow: list[tuple], beats: frozenset) -> list[tuple]
             follow = [
                 (probability * chance, label, target)
                 for option in item.options
-                for chance, label, target in _arcs(option, follow, beats)
+                for chance, label, target in _arcs(option, follow, sections)
             ]
         else:
-            follow = [(1.0, item, Node(follow, beats))]
+            follow = [(1.0, item, Node(follow, sections))]
     return follow
 
 
 def _beat_arcs(beats: list[Beat], follow: list[tuple]) -> list[tuple]:
     for beat in reversed(beats):
-        follow = _arcs((beat.wordings,), follow, frozenset([(beat.section, beat.name)]))
+        follow = _arcs((beat.wordings,), follow, frozenset([beat.section]))
     return follow
 
 
@@ -90,9 +91,8 @@ def build_graph(grammar: Grammar) -> Node:
         for plot in grammar.plots
         for chance, label, target in _beat_arcs(grammar.sections[plot], closing)
     ]
-    opening = grammar.sections["opening"]
-    first = frozenset([("opening", opening[0].name)])
-    return Node(_beat_arcs(opening, plots), first)
+    arcs = _beat_arcs(grammar.sections["opening"], plots)
+    return Node(arcs, frozenset(["opening"]))
 
 
 @functools.cache

@@ -251,7 +251,7 @@ def test_a_forgotten_word_is_named_after_its_slot(slot, kind):
         if parses(f"{head} {other}{tail}"):  # it was named once only
             continue
         named += result.mistake.kind == kind
-        assert result.mistake.beat in one.beats and result.plot in (one.plot, None)
+        assert result.plot in (one.plot, None)
         tried += 1
     assert tried > 10 and named > 0.9 * tried, (named, tried)
 
