@@ -1,10 +1,7 @@
-"""pytest plugin: what nbval leaves out when it compares a re-executed notebook.
+"""pytest plugin: quiet surroundings for kernels, budgets, and what a notebook leaves.
 
-Adds to nbval's strict mode: figures compared pixel by pixel, their words and alt texts
-too, stderr never allowed, kernels in a quiet environment without network, time and
-memory measured against budgets, and complaints about files and network requests that a
-notebook leaves behind. The options stand in pytest's ini section; `hooks` names what a
-project can add.
+`bridge` compares the outputs. The options stand in pytest's ini section; `hooks` names
+what a project can add.
 """
 
 import contextlib
@@ -152,13 +149,11 @@ class Rules(pytest.Item):
     """The project's rules for stored notebooks, as the first item of each notebook."""
 
     def runtest(self):
-        """Fail with every problem."""
         hook = self.config.hook.pytest_nbval_problems
         results = hook(notebook=self.parent.nb, path=self.path)
         expect_none(problem for problems in results for problem in problems)
 
     def reportinfo(self):
-        """Where it stands."""
         return self.path, 0, f"{self.path.name}::{self.name}"
 
 
@@ -166,7 +161,6 @@ class Budget(Rules):
     """CPU-seconds and memory of the whole notebook, after its last cell."""
 
     def runtest(self):
-        """Fail for a notebook that takes too much."""
         book, config = self.parent, self.config
         seconds, memory = book.watch.stop()
         MEASURED[self.path.stem] = [seconds, memory]
@@ -198,7 +192,6 @@ class Leftovers(Rules):
     """The files and requests that the notebook leaves behind, after its kernel ends."""
 
     def runtest(self):
-        """Fail with everything that was left."""
         book = self.parent
         bridge.end_kernel(book)
         book.traces.note("the end of the kernel")

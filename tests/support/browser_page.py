@@ -103,7 +103,8 @@ def jupyterlab(folder, options=QUIET_LAB):
         port = probe.getsockname()[1]
     own = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
     environ = os.environ | {name: str(folder / f".{name}") for name in own}
-    environ |= {"IPYTHONDIR": str(folder / ".ipython"), "PYTHONPATH": str(ROOT)}
+    here = os.pathsep.join([str(ROOT), str(ROOT / "packages")])  # not what is installed
+    environ |= {"IPYTHONDIR": str(folder / ".ipython"), "PYTHONPATH": here}
     options = [*options, f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     options += [f"--ServerApp.root_dir={folder}", "--IdentityProvider.token=x"]
     options += ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
