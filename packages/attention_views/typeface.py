@@ -1,15 +1,23 @@
-"""The letters of Fira Sans that a page needs, inside the page.
+"""The letters of Fira Sans that a page or a drawing needs, inside it.
 
 Knows fonts. Without the packages fontpkg-fira-sans and fonttools a page gets none, and
 takes a typeface of the system.
+
+    python -m attention_views.typeface               the style rule for pages
+    python -m attention_views.typeface images/*.svg  into each drawing, its own letters
 """
 
+import re
+import sys
 from base64 import b64encode
 from functools import cache
+from html import unescape
 from io import BytesIO
+from pathlib import Path
 
 LATIN = "".join(map(chr, [*range(0x20, 0x7F), *range(0xA0, 0x100)]))
 SIGNS = "–—‘’“”…→←↑↓√−≤≥∞≈⏎␣"
+RULE = re.compile(r"<style>@font-face.*?</style>\n?", re.DOTALL)
 
 
 @cache
@@ -35,5 +43,18 @@ def font_face(letters: str = LATIN + SIGNS, family: str = "Course Sans") -> str:
     return f"@font-face {{ font-family: '{family}'; src: {source}; }}\n"
 
 
+def with_typeface(drawing: str) -> str:
+    """An SVG drawing with a style rule that carries the letters of its words."""
+    head, body = RULE.sub("", drawing).split("\n", 1)
+    words = unescape("".join(re.findall(r">([^<]*)<", body)))
+    letters = "".join(sorted({*words, " "} - {"\n"}))
+    rule = f"<style>{font_face(letters, 'Fira Sans').strip()}</style>"
+    return f"{head}\n{rule}\n{body}"
+
+
 if __name__ == "__main__":
-    print(font_face(), end="")
+    for path in map(Path, sys.argv[1:]):
+        drawing = with_typeface(path.read_text("utf-8"))
+        path.write_text(drawing, encoding="utf-8", newline="\n")
+    if not sys.argv[1:]:
+        print(font_face(), end="")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from fontTools.ttLib import TTFont
 
-from attention_views.typeface import font_face
-from tools.drawings import with_typeface
+from attention_views.typeface import font_face, with_typeface
 
 DRAWINGS = sorted((Path(__file__).parents[2] / "images").glob("*.svg"))
 
