@@ -4,7 +4,7 @@ Knows nouns and the words around them in both languages. Knows nothing of verbs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 
@@ -30,11 +30,11 @@ class Phrase:
     kind: str = "person"
     pronoun: str = ""  # the English object pronoun, or the subject pronoun itself
     personal: bool = True  # as an object it takes "a" in Spanish
-    column: int = field(init=False)  # of the Spanish forms: m, f, plural m, plural f
 
-    def __post_init__(self) -> None:
-        column = column_of(self.person == 3, self.gender)
-        object.__setattr__(self, "column", column)
+    @property
+    def column(self) -> int:
+        """Of the Spanish forms: m, f, plural m, plural f."""
+        return column_of(self.person == 3, self.gender)
 
     def as_object(self, path: str) -> Both:
         """The phrase as a direct object, with the personal "a" where Spanish has it."""

@@ -7,6 +7,7 @@ Knows nothing of tensors, models or grading.
 import functools
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from known_worlds import check_index, check_split
@@ -144,20 +145,17 @@ def plots() -> list[str]:
 @functools.cache
 def vocabulary() -> frozenset[str]:
     """All pieces that a story can contain, without the end token."""
-    grammar = load_grammar()
-    tokens: set[str] = set()
+    beats = [beat for beats in load_grammar().sections.values() for beat in beats]
+    return frozenset(token for beat in beats for token in _pieces_of(beat.wordings))
 
-    def collect(sequence: tuple) -> None:
-        for item in sequence:
-            if isinstance(item, Choice):
-                for option in item.options:
-                    collect(option)
-            elif isinstance(item, Use):
-                for filler in grammar.slots[item.slot].fillers:
-                    tokens.update(spell(item, filler))
-            else:
-                tokens.add(item)
 
-    for beats in grammar.sections.values():
-        collect(tuple(beat.wordings for beat in beats))
-    return frozenset(tokens)
+def _pieces_of(item: Choice | Use | str) -> Iterator[str]:
+    if isinstance(item, Choice):
+        for option in item.options:
+            for part in option:
+                yield from _pieces_of(part)
+    elif isinstance(item, Use):
+        for filler in load_grammar().slots[item.slot].fillers:
+            yield from spell(item, filler)
+    else:
+        yield item
