@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from attention_views.page import short
+
 WINDOW = 20  # words in the map
 CELL = 24  # size of a cell of the map, and the margin for its labels, in pixels
 MARGIN = 110
@@ -37,7 +39,7 @@ def story_panel(
             f"weights must have one row and one column per word, {count} of each, got "
             f"the shape {weights.shape}"
         )
-    name = _quoted(words[chosen])
+    name = f"“{_label(words[chosen])}”"
     return (
         f"<style>\n{_CSS}</style>\n"
         f'<section class="story-page" aria-label="{escape(title)}">\n'
@@ -56,11 +58,8 @@ def save_page(path: str | Path, title: str, panel: str) -> None:
     Path(path).write_text(page, encoding="utf-8", newline="\n")
 
 
-def _quoted(word: str) -> str:
-    """A word as a short label in quotation marks, truncated if it is long."""
-    word = " ".join(word.split())
-    cut = word if len(word) <= LABEL else f"{word[: LABEL - 1]}…"
-    return f"“{escape(cut)}”"
+def _label(word: str) -> str:
+    return escape(short(word, LABEL))
 
 
 def _story(words: list[str], row: np.ndarray, chosen: int) -> str:
@@ -80,13 +79,13 @@ def _map(words: list[str], weights: np.ndarray, chosen: int) -> str:
     part = weights[first : chosen + 1, first : chosen + 1]
     tints = np.sqrt(part / max(part.max(), 1e-9))  # so that faint ones show
     names = words[first : chosen + 1]
-    best = _quoted(words[int(weights[chosen].argmax())])
-    alt = f"A triangle of cells. {_quoted(words[chosen])} looked most at {best}."
+    best = _label(words[int(weights[chosen].argmax())])
+    alt = f"A triangle of cells. “{_label(words[chosen])}” looked most at “{best}”."
     size = MARGIN + CELL * len(names)
     drawn = []
     for q, row in enumerate(tints.tolist()):
         place = MARGIN + CELL * q
-        label = _quoted(names[q])[1:-1]
+        label = _label(names[q])
         middle = place + CELL * 0.7
         drawn.append(f'<text x="{MARGIN - 8}" y="{middle:.0f}" text-anchor="end">')
         drawn.append(f'{label}</text><text transform="translate({middle:.0f} ')
