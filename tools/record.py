@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 
@@ -86,11 +86,8 @@ def confirm_record(name: str, root: Path = ROOT) -> Path:
                 f"run `make record NB={name[2:4]}`"
             )
     today = date.today().isoformat()
-    content = asdict(record) | {
-        "script": script_checksum(name, root),
-        "confirmed": today,
-    }
-    return _write(name, root, Record(**content))
+    same = replace(record, script=script_checksum(name, root), confirmed=today)
+    return _write(name, root, same)
 
 
 def _run(name: str, root: Path, place: int) -> dict:
