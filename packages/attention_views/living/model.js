@@ -14,41 +14,28 @@ const linear = ({ rows, columns, values }, x) => {
   return y;
 };
 
-const add = (x, y) => {
-  const sum = new Float32Array(x.length);
-  for (let i = 0; i < x.length; i++) sum[i] = x[i] + y[i];
-  return sum;
-};
+const add = (x, y) => x.map((number, i) => number + y[i]);
 
 // Divide by the root mean square, then multiply by the weight.
 const rmsNorm = ({ values }, x, eps) => {
-  let squares = 0;
-  for (let i = 0; i < x.length; i++) squares += x[i] * x[i];
+  const squares = x.reduce((sum, number) => sum + number * number, 0);
   const scale = 1 / Math.sqrt(squares / x.length + eps);
-  const normed = new Float32Array(x.length);
-  for (let i = 0; i < x.length; i++) normed[i] = x[i] * scale * values[i];
-  return normed;
+  return x.map((number, i) => number * scale * values[i]);
 };
 
 const softmax = (scores) => {
-  let highest = -Infinity;
-  for (let i = 0; i < scores.length; i++) if (scores[i] > highest) highest = scores[i];
-  const weights = new Float32Array(scores.length);
-  let sum = 0;
-  for (let i = 0; i < scores.length; i++) {
-    weights[i] = Math.exp(scores[i] - highest);
-    sum += weights[i];
-  }
-  for (let i = 0; i < scores.length; i++) weights[i] /= sum;
-  return weights;
+  const highest = scores.reduce((most, score) => Math.max(most, score));
+  const weights = scores.map((score) => Math.exp(score - highest));
+  const sum = weights.reduce((before, weight) => before + weight);
+  return weights.map((weight) => weight / sum);
 };
 
 // SwiGLU: hidden units, each gated by another.
 const feedforward = (layer, x) => {
   const gate = linear(layer.gate, x);
   const hidden = linear(layer.up, x);
-  for (let i = 0; i < gate.length; i++) hidden[i] *= gate[i] / (1 + Math.exp(-gate[i]));
-  return linear(layer.down, hidden);
+  const gated = hidden.map((up, i) => (up * gate[i]) / (1 + Math.exp(-gate[i])));
+  return linear(layer.down, gated);
 };
 
 class LlamaLM {
@@ -161,13 +148,10 @@ const unpack = (layout, integers, floats) => {
   const parts = {};
   let [i, f] = [0, 0];
   for (const { name, rows, columns } of layout) {
-    const matrix = columns > 0;
-    const values = new Float32Array(matrix ? rows * columns : rows);
-    for (let row = 0, at = 0; row < rows; row++, f++) {
-      if (!matrix) values[row] = floats[f];
-      else for (let k = 0; k < columns; k++) values[at++] = integers[i++] * floats[f];
-    }
-    parts[name] = { rows, columns, values };
+    const scales = floats.subarray(f, (f += rows)); // or the vector itself
+    const whole = new Float32Array(integers.subarray(i, (i += rows * columns)));
+    const matrix = whole.map((number, at) => number * scales[Math.floor(at / columns)]);
+    parts[name] = { rows, columns, values: columns ? matrix : scales };
   }
   return parts;
 };

@@ -3,18 +3,12 @@
 // The tokens that may follow, the likeliest first, and their chances: temperature, then
 // top-k, then top-p. Temperature 0 leaves only the likeliest.
 const distribution = (logits, { temperature, topK, topP }) => {
-  let highest = 0;
-  for (let id = 1; id < logits.length; id++) if (logits[id] > logits[highest]) highest = id;
-  if (temperature === 0) return { ids: [highest], chances: [1] };
-  const possible = []; // the rest is a billion times less likely than the likeliest
-  const least = logits[highest] - 20 * temperature;
-  for (let id = 0; id < logits.length; id++) if (logits[id] > least) possible.push(id);
-  const ids = possible.sort((a, b) => logits[b] - logits[a]).slice(0, topK);
+  const sorted = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
+  if (temperature === 0) return { ids: sorted.slice(0, 1), chances: [1] };
+  const ids = sorted.slice(0, topK);
   const chances = softmax(Float32Array.from(ids, (id) => logits[id] / temperature));
-  let kept = 0;
-  for (let before = 0; kept < ids.length && before < topP; kept++) before += chances[kept];
-  let sum = 0;
-  for (let i = 0; i < kept; i++) sum += chances[i];
+  let [kept, sum] = [0, 0];
+  while (kept < ids.length && sum < topP) sum += chances[kept++];
   return {
     ids: ids.slice(0, kept),
     chances: Array.from(chances.subarray(0, kept), (chance) => chance / sum),
