@@ -30,7 +30,7 @@ BENCH := $(VENV)/bench
 BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 
 .PHONY: help lab check lint notebooks test test-all test-worlds measure data diff refresh \
-        bench record reset book setup stills
+        bench record reset book setup figures stills
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -91,6 +91,9 @@ book: $(READY) $(BOOK_READY)  ## build the HTML book from the stored outputs
 
 stills: $(DEV_READY)  ## draw the pictures of the README anew from the real page, in Chromium
 	@$(RUN) -m tools.storyteller stills
+
+figures: $(READY)  ## put all figures and drawings on one page, to look at them
+	@$(RUN) -m tools.contact_sheet
 
 setup: $(DEV_READY)  ## only the set-up, of readers and of tests
 

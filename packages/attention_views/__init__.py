@@ -7,7 +7,6 @@ from attention_views.explorer import explorer_html
 from attention_views.frames import frames_html, kind_of
 from attention_views.living import living_page
 from attention_views.page import page_script, short, view_html, weight_codes
-from attention_views.story_page import save_page, story_panel
 
 __all__ = ["explorer_html", "frames_html", "kind_of", "living_page", "page_script"]
-__all__ += ["save_page", "short", "story_panel", "view_html", "weight_codes"]
+__all__ += ["short", "view_html", "weight_codes"]
