@@ -58,8 +58,7 @@ def attend(
 
     mask: bool, True = may look, "q k" or broadcasting to "... q k"; a row with nothing
     to look at gives zeros. causal: no query looks at a later key, the queries being the
-    last positions (`causal_mask`); a mask restricts further. bias: added to the scores,
-    broadcasting likewise.
+    last positions; a mask restricts further. bias: added to the scores.
 
     Source: Vaswani et al. 2017, equation 1.
     """
@@ -134,36 +133,24 @@ class Attend(nn.Module):
 class LayerCache:
     """The keys and values that one layer has computed so far, each "b h k d".
 
-    They are written in place, into a store that doubles when it is full: for decoding,
-    which needs no gradients.
+    Written in place, into a store that grows by doubling: for decoding, which needs no
+    gradients.
     """
 
     def __init__(self):
         self.length = 0  # how many positions are stored
         self.store: Tensor | None = None  # "2 b h size d": keys, then values
 
-    @property
-    def keys(self) -> Tensor:
-        """Those of the stored positions."""
-        return self.store[0, :, :, : self.length]
-
-    @property
-    def values(self) -> Tensor:
-        """Those of the stored positions."""
-        return self.store[1, :, :, : self.length]
-
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store new positions at the end; return all."""
-        batch, heads, new, head_dim = keys.shape
-        start, self.length = self.length, self.length + new
-        if self.store is None or self.length > self.store.shape[3]:
-            size = max(self.length, 2 * start)
-            larger = keys.new_empty(2, batch, heads, size, head_dim)
-            if start:
-                larger[:, :, :, :start] = self.store[:, :, :, :start]
-            self.store = larger
-        self.store[0, :, :, start : self.length] = keys
-        self.store[1, :, :, start : self.length] = values
+        new = torch.stack([keys, values])
+        start, self.length = self.length, self.length + new.shape[3]
+        if self.store is None:
+            self.store = new
+        elif self.length > self.store.shape[3]:
+            self.store = F.pad(self.store, (0, 0, 0, self.length))
+        self.store[:, :, :, start : self.length] = new
+        self.keys, self.values = self.store[:, :, :, : self.length]
         return self.keys, self.values
 
 
@@ -230,10 +217,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "b q m"]:
         """Queries from x; keys and values from memory, or from x itself without one.
 
-        mask: bool, True = may look, "q k" or broadcasting to "b h q k". causal: no
-        position of x looks at a later one; a mask restricts further. bias: added to the
-        scores, broadcasting like the mask. cache: keys and values of earlier positions
-        of x, which is extended.
+        mask, causal and bias as in `attend`. cache: keys and values of earlier
+        positions of x, which is extended.
         """
         memory = x if memory is None else memory
         queries = split_heads(self.to_queries(x), self.num_heads)  # "b h q d"

@@ -29,8 +29,7 @@ class BytePairs:
     """A vocabulary and the merges that made it: special tokens, 256 bytes, merges.
 
     `pieces[id]` holds the bytes of an id (none for a special token). `made[pair]` is
-    the id that a merge makes, in the order of learning. No two merges make the same
-    bytes: the bytes between two word borders are always merged in the same way.
+    the id that a merge makes, in the order of learning.
     Source: Sennrich et al. 2016, section 3.2; bytes: Radford et al. 2019, section 2.2.
     """
 
@@ -89,11 +88,10 @@ class BytePairs:
 
 def cut(text: str | bytes) -> list[bytes]:
     """The words of a text, split as GPT-2 does. Joined they are the text again."""
-    errors = "strict"
-    if isinstance(text, bytes):
-        errors = "surrogateescape"  # bytes that are not UTF-8 come back as they are
-        text = text.decode("utf-8", errors)
-    return [word.encode("utf-8", errors) for word in CUTS.findall(text)]
+    if isinstance(text, str):
+        return [word.encode() for word in CUTS.findall(text)]
+    words = CUTS.findall(text.decode("utf-8", "surrogateescape"))
+    return [word.encode("utf-8", "surrogateescape") for word in words]
 
 
 def join(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
@@ -114,8 +112,8 @@ def join(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
 def train(texts: Iterable[str], vocab_size: int) -> BytePairs:
     """Learn merges: always the most frequent pair; of equals the one of lowest ids.
 
-    The counts of all pairs are kept, and which words contain a pair; a merge recounts
-    only those words. Stops at `vocab_size`, or when no word has two pieces left.
+    A merge recounts only the words that contain it. Stops at `vocab_size`, or when no
+    word has two pieces left.
     """
     model = BytePairs()
     check_integer(model.vocab_size, vocab_size=vocab_size)

@@ -5,29 +5,43 @@ Knows numbers and names only. Knows nothing of layers. Every field is given by n
 """
 
 from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_origin
+from typing import Literal, get_args
 
 from course_utils import shapes
 
+MAY_BE_ZERO = {"pad_id", "warmup_steps", "seed", "checkpoint_every"}  # others: >= 1
+INTERVALS = {
+    "dropout": "[0, 1)",
+    "rope_base": "(1, inf)",
+    "norm_eps": "(0, inf)",
+    "learning_rate": "(0, inf)",
+    "weight_decay": "[0, inf)",
+    "clip_norm": "(0, inf]",
+    "label_smoothing": "[0, 1)",
+    "momentum": "[0, 1)",
+}
 
-def _check_fields(config: object, *may_be_zero: str, **intervals: str) -> None:
-    """Raise unless each field holds a value of its type; integers must be >= 1 or 0,
-    a number in the interval that is given for it.
-    """
-    for item in fields(config):
-        value = {item.name: getattr(config, item.name)}
-        if item.type is int:
-            shapes.check_integer(0 if item.name in may_be_zero else 1, **value)
-        elif item.type is float:
-            shapes.check_number(intervals[item.name], **value)
-        elif get_origin(item.type) is Literal:
-            shapes.check_choice(item.name, value[item.name], get_args(item.type))
-        elif isinstance(item.type, type):
-            shapes.check_type(item.type, **value)
+
+class _Checked:
+    """Each field must hold a value of its type, and a number one that makes sense."""
+
+    def __post_init__(self):
+        for item in fields(self):
+            name, kind, value = item.name, item.type, getattr(self, item.name)
+            if value is None and kind == int | None:
+                continue
+            if kind in (int, int | None):
+                shapes.check_integer(0 if name in MAY_BE_ZERO else 1, **{name: value})
+            elif kind is float:
+                shapes.check_number(INTERVALS[name], **{name: value})
+            elif isinstance(kind, type):
+                shapes.check_type(kind, **{name: value})
+            else:
+                shapes.check_choice(name, value, get_args(kind))
 
 
 @dataclass(frozen=True, kw_only=True)
-class StackConfig:
+class StackConfig(_Checked):
     """One stack of transformer blocks (Vaswani et al. 2017, section 3)."""
 
     d_model: int = 128
@@ -41,12 +55,12 @@ class StackConfig:
     positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
 
     def __post_init__(self):
-        _check_fields(self, dropout="[0, 1)")
+        super().__post_init__()
         shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifierConfig:
+class ClassifierConfig(_Checked):
     """An encoder that assigns words or texts to num_classes classes."""
 
     vocab_size: int
@@ -55,12 +69,12 @@ class ClassifierConfig:
     pad_id: int = 0
 
     def __post_init__(self):
-        _check_fields(self, "pad_id")
+        super().__post_init__()
         shapes.check_index(self.vocab_size, "vocab_size", pad_id=self.pad_id)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderDecoderConfig:
+class EncoderDecoderConfig(_Checked):
     """A translator: two stacks, which may differ in every size.
 
     share_weights uses one matrix as both embeddings and output projection (Vaswani et
@@ -75,7 +89,7 @@ class EncoderDecoderConfig:
     pad_id: int = 0
 
     def __post_init__(self):
-        _check_fields(self, "pad_id")
+        super().__post_init__()
         source, target = self.source_vocab_size, self.target_vocab_size
         shapes.check_index(source, "source_vocab_size", pad_id=self.pad_id)
         shapes.check_index(target, "target_vocab_size", pad_id=self.pad_id)
@@ -85,23 +99,20 @@ class EncoderDecoderConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderConfig:
+class DecoderConfig(_Checked):
     """A decoder-only language model as in Radford et al. 2019 (GPT-2), section 2.3."""
 
     vocab_size: int
     stack: StackConfig = StackConfig(activation="gelu", positions="learned")
     tied: bool = True  # output projection = embedding: fewer parameters, same loss
 
-    def __post_init__(self):
-        _check_fields(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class LlamaConfig:
+class LlamaConfig(_Checked):
     """A decoder-only language model as in Touvron et al. 2023 (LLaMA), section 2.2.
 
     num_kv_heads below num_heads groups the queries (Ainslie et al. 2023); None stands
-    for num_heads, and the field then holds that number.
+    for num_heads.
     """
 
     vocab_size: int
@@ -117,11 +128,9 @@ class LlamaConfig:
     dropout: float = 0.0
 
     def __post_init__(self):
-        limits = {"rope_base": "(1, inf)", "norm_eps": "(0, inf)", "dropout": "[0, 1)"}
-        _check_fields(self, **limits)
+        super().__post_init__()
         if self.num_kv_heads is None:
             object.__setattr__(self, "num_kv_heads", self.num_heads)
-        shapes.check_integer(1, num_kv_heads=self.num_kv_heads)
         shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
         shapes.check_divisible(
             "num_heads", self.num_heads, "num_kv_heads", self.num_kv_heads
@@ -133,13 +142,12 @@ class LlamaConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
+class TrainConfig(_Checked):
     """How to train: steps, learning rate, schedule, precision.
 
-    warmup_steps: None stands for a tenth of the steps, from 1 to 100; the field then
-    holds that number. precision: "auto" computes in bfloat16 where the weights are
-    float32 and the machine is fast at it, else in the type of the weights; the three
-    types ask for one. The weights themselves keep their type.
+    warmup_steps: None stands for a tenth of the steps, from 1 to 100. precision: "auto"
+    computes in bfloat16 where the weights are float32 and the machine is fast at it,
+    else in the type of the weights, which keep theirs.
     """
 
     steps: int
@@ -156,20 +164,10 @@ class TrainConfig:
     checkpoint_every: int = 0  # 0: never
 
     def __post_init__(self):
-        _check_fields(
-            self,
-            "checkpoint_every",
-            "seed",
-            learning_rate="(0, inf)",
-            weight_decay="[0, inf)",
-            clip_norm="(0, inf]",
-            label_smoothing="[0, 1)",
-            momentum="[0, 1)",
-        )
+        super().__post_init__()
         if self.warmup_steps is None:
             tenth = max(1, self.steps // 10)
             object.__setattr__(self, "warmup_steps", min(100, tenth))
-        shapes.check_integer(0, warmup_steps=self.warmup_steps)
         if self.warmup_steps > self.steps:
             raise ValueError(
                 f"warmup_steps={self.warmup_steps} must not exceed steps={self.steps}"

@@ -6,6 +6,7 @@ token that follows. `CachedStep` and `TranslationStep` make one from a model.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from course_utils.shapes import (
     check_ids,
     check_index,
     check_integer,
+    check_number,
     values_are_at_hand,
 )
 
@@ -66,8 +68,7 @@ def _check_settings(
         raise ValueError(
             f"top_k={top_k} must be >= 1 and at most the vocabulary of {vocab_size}"
         )
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p must be in (0, 1], got {top_p}")
+    check_number("(0, 1]", top_p=1 if top_p is None else top_p)
 
 
 def greedy(
@@ -77,17 +78,13 @@ def greedy(
     stop_id: int | None = None,
     pad_id: int | None = None,
 ) -> Int64[Tensor, "b n"]:
-    """Append the most likely token, again and again.
+    """Append the most likely token, again and again; return prompt and new tokens.
 
-    Returns prompt and new tokens. A row ends with its first new stop_id and is filled
-    up with pad_id while others go on, so several rows with a stop_id need a pad_id. All
-    end where the model has no position left.
+    A row ends with its first new stop_id and is filled up with pad_id while others go
+    on. All end where the model has no position left.
     """
-
-    def choose(scores: Tensor) -> Tensor:
-        return scores.argmax(-1)
-
-    return _extend(step, prompt, max_new_tokens, choose, stop_id, pad_id)
+    best = partial(torch.argmax, dim=-1)
+    return _extend(step, prompt, max_new_tokens, best, stop_id, pad_id)
 
 
 def sample(
@@ -104,9 +101,8 @@ def sample(
 ) -> Int64[Tensor, "b n"]:
     """Append a token drawn from `next_token_probabilities`, again and again.
 
-    temperature, top_k and top_p as there; stopping and padding as in `greedy`.
-    The same generator state gives the same text. Tokens are drawn on the device of the
-    generator, so a CPU generator serves a model on any device.
+    temperature, top_k and top_p as there; stopping and padding as in `greedy`. Tokens
+    are drawn on the device of the generator, whose state decides about the text.
     """
 
     def choose(scores: Tensor) -> Tensor:
@@ -123,8 +119,7 @@ def length_rule(length: int, length_penalty: float) -> float:
 
     Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty.
     """
-    if not 0 <= length_penalty <= 100:
-        raise ValueError(f"length_penalty must be in [0, 100], got {length_penalty}")
+    check_number("[0, 100]", length_penalty=length_penalty)
     return ((5 + length) / 6) ** length_penalty
 
 
@@ -142,9 +137,8 @@ def beam_search(
     """The best continuation among those kept by a beam of width `beams`.
 
     Best is the log-probability of the new tokens (stop_id counted) over `length_rule`;
-    a text cut off at max_new_tokens competes too. One beam is greedy; as many beams as
-    there are texts is exhaustive. `step` is called with b * beams rows, those of one
-    prompt next to each other. Returns what `greedy` returns.
+    a text cut off at max_new_tokens competes too. `step` is called with b * beams rows,
+    those of one prompt next to each other. Returns what `greedy` returns.
     """
     check_integer(1, beams=beams)
     _check_request(prompt, max_new_tokens, stop_id, pad_id)
@@ -188,10 +182,9 @@ def beam_search(
 
 
 class CachedStep:
-    """A step that feeds a model only the ids it has not seen yet.
+    """A step that feeds a model only the new ids of one growing batch.
 
-    The model offers new_cache() and model(ids, cache=cache) -> logits "b t v". Serves
-    one growing batch: in a beam search earlier ids change, which is refused.
+    The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
     """
 
     def __init__(self, model: nn.Module):
@@ -276,7 +269,6 @@ def _extend(
 
 
 def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) -> Tensor:
-    """What step gives, which must leave every row a token that can be chosen."""
     scores = step(ids)
     if scores.ndim != 2 or len(scores) != len(ids):
         shape = tuple(scores.shape)

@@ -9,11 +9,9 @@ from torch.nn import functional as F
 
 
 class FeedForward(nn.Module):
-    """Position-wise feed-forward network: linear, activation, dropout, linear.
+    """Linear from d_model to d_ff, activation ("relu" or "gelu"), dropout, and back.
 
-    `up` is the matrix from d_model to d_ff, `down` the one back.
-
-    activation: "relu" or "gelu". Source: Vaswani et al. 2017, section 3.3.
+    Source: Vaswani et al. 2017, section 3.3.
     """
 
     def __init__(
@@ -32,8 +30,6 @@ class FeedForward(nn.Module):
 
 class SwiGLU(nn.Module):
     """A feed-forward network whose hidden units are gated by others.
-
-    `gate` and `up` are the matrices from d_model to d_ff, `down` the one back.
 
     Source: Shazeer 2020, section 2.
     """

@@ -45,9 +45,7 @@ class Embedding(nn.Module):
 class Encoder(nn.Module):
     """Ids to one vector each, every one informed by all others (padding excepted).
 
-    pad_id: the id of padding; None for texts that have none.
-
-    Source: Vaswani et al. 2017, section 3.1.
+    pad_id: None for texts without padding. Source: Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(
@@ -65,9 +63,7 @@ class Encoder(nn.Module):
     def forward(
         self, ids: Int64[Tensor, "b s"], mask: Tensor | None = None
     ) -> Float[Tensor, "b s m"]:
-        """mask: bool, True = may look, "q k" or broadcasting to "b h q k"; it restricts
-        further what the padding mask allows.
-        """
+        """mask: as in `attend`; it restricts further what the padding mask allows."""
         check_ids(ids, self.vocab_size)
         if mask is not None:
             check_mask_of(ids, mask, self.config.num_heads, ids.shape[1])
@@ -97,10 +93,7 @@ class Classifier(nn.Module):
         positions: Int64[Tensor, "b"] | None = None,
         mask: Tensor | None = None,
     ) -> Float[Tensor, "b c"]:
-        """Logits read at one position per row; without positions, from the mean of all.
-
-        The mean leaves padding out. mask: as in `Encoder`.
-        """
+        """Logits read at one position per row; else from the mean without padding."""
         x = self.encoder(ids, mask)
         if positions is not None:
             check_same("positions and ids: batch size", len(positions), len(ids))
@@ -233,9 +226,8 @@ class DecoderLM(LanguageModel):
     ) -> Float[Tensor, "b t v"]:
         """Logits of the token after each position.
 
-        mask: bool, True = may look, "q k" or broadcasting to "b h q k"; it restricts
-        further what causality allows. cache: ids are then the positions that follow the
-        cached ones. causal=False lets every position look at later ones too.
+        mask: as in `attend`; it restricts further what causality allows. cache: ids are
+        then the positions that follow the cached ones.
         """
         heads = self.config.stack.num_heads
         start, layers = self._start(ids, mask, cache, heads)

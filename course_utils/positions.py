@@ -23,7 +23,7 @@ def _angles(length: int, width: int, base: float) -> Float[Tensor, "t pairs"]:
 
 def _delivered(table: Tensor, device: Device, dtype: torch.dtype | None) -> Tensor:
     """The table in the type and on the device asked for, else PyTorch's defaults."""
-    device = torch.get_default_device() if device is None else device
+    device = device or torch.get_default_device()
     return table.to(device=device, dtype=dtype or torch.get_default_dtype())
 
 
@@ -37,8 +37,7 @@ def sinusoidal_positions(
 ) -> Float[Tensor, "t m"]:
     """A sine in each even column and the cosine of the *same* angle in the next one.
 
-    Column pair i turns by base^(-2i / d_model) radians per position, so a shift by any
-    number of positions is one rotation of each pair. An odd width ends with a sine.
+    Column pair i turns by base^(-2i / d_model) radians per position.
 
     Source: Vaswani et al. 2017, section 3.5.
     """
@@ -48,7 +47,7 @@ def sinusoidal_positions(
 
 
 class TablePositions(nn.Module):
-    """Add one row of `self.table` per position: what the next two classes share."""
+    """Add one row of `self.table` per position: what the next classes share."""
 
     def forward(
         self, x: Float[Tensor, "b t m"], start: int = 0
@@ -59,11 +58,7 @@ class TablePositions(nn.Module):
 
 
 class SinusoidalPositions(TablePositions):
-    """Add the fixed table of sines.
-
-    Moving or casting the module computes the table anew, so that it is never rounded
-    twice (bfloat16 and back).
-    """
+    """Add the fixed table of sines, computed anew for the type that the module gets."""
 
     def __init__(self, d_model: int, max_length: int):
         super().__init__()
@@ -86,29 +81,19 @@ class LearnedPositions(TablePositions):
         self.table = nn.Parameter(torch.randn(max_length, d_model) * 0.02)
 
 
-class NoPositions(nn.Module):
-    """Leave everything as it is: then attention cannot see the order."""
+class NoPositions(TablePositions):
+    """Add zeros: then attention cannot see the order."""
 
     def __init__(self, d_model: int, max_length: int):
         super().__init__()
-        self.max_length = max_length
-
-    def forward(
-        self, x: Float[Tensor, "b t m"], start: int = 0
-    ) -> Float[Tensor, "b t m"]:
-        """Return x unchanged."""
-        check_length(self.max_length, start, x.shape[1])
-        return x
+        self.register_buffer("table", torch.zeros(max_length, 1), persistent=False)
 
 
 def make_positions(config: StackConfig) -> nn.Module:
     """The module that a StackConfig names: "sinusoidal", "learned" or "none"."""
-    kinds = {
-        "sinusoidal": SinusoidalPositions,
-        "learned": LearnedPositions,
-        "none": NoPositions,
-    }
-    return kinds[config.positions](config.d_model, config.max_length)
+    kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+    kind = kinds.get(config.positions, NoPositions)
+    return kind(config.d_model, config.max_length)
 
 
 def rotary_table(
@@ -124,18 +109,12 @@ def rotary_table(
     Source: Su et al. 2021, section 3.2.2.
     """
     angles = _angles(length, head_dim, base).repeat(1, 2)
-    return (
-        _delivered(angles.cos(), device, dtype),
-        _delivered(angles.sin(), device, dtype),
-    )
+    tables = torch.stack([angles.cos(), angles.sin()])
+    return tuple(_delivered(tables, device, dtype))
 
 
 class RotaryPositions(nn.Module):
-    """The table of `rotary_table`, kept where the model is and in its precision.
-
-    Moving or casting the module computes the table anew, so that it is never rounded
-    twice (bfloat16 and back).
-    """
+    """`rotary_table`, computed anew where the model is moved and for its precision."""
 
     def __init__(self, head_dim: int, max_length: int, base: float = 10_000.0):
         super().__init__()

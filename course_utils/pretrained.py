@@ -15,6 +15,7 @@ from torch import nn
 
 from course_utils import config as configs
 from course_utils import models
+from course_utils.shapes import check_choice
 from course_utils.tokenizer import Tokenizer
 
 FOLDER = Path(__file__).parent / "weights"
@@ -41,9 +42,7 @@ def save(
     dtype: the type in which the weights are stored; None keeps the type of each.
     """
     kind = type(model).__name__
-    if kind not in KINDS:
-        known = ", ".join(KINDS)
-        raise TypeError(f"model must be one of {known}; got a {kind}")
+    check_choice("kind of model", kind, tuple(KINDS))
     for name, size in vars(model.config).items():
         if name.endswith("vocab_size") and size != tokenizer.vocab_size:
             raise ValueError(
@@ -65,9 +64,7 @@ def save(
 def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     """A shipped model by name, or from a folder that `save` wrote; in eval mode.
 
-    The weights have PyTorch's default type, whatever the type in which they are stored
-    (bfloat16 for the shipped models). A folder here with the name of a shipped model
-    is refused: "./stories" means the folder.
+    The weights have PyTorch's default type, whatever the type in which they are stored.
     """
     folder = Path(name)
     if str(name) in SHIPPED:

@@ -58,17 +58,14 @@ class AdditiveScore(nn.Module):
 
 
 class CosineScore(DotScore):
-    """The cosine of queries and keys, times a sharpness that is learned.
-
-    Source: Graves et al. 2014, section 3.3.1.
-    """
+    """β cosine(queries, keys), β learned. Source: Graves et al. 2014, section 3.3.1."""
 
     def __init__(self, d_model: int):
         super().__init__(d_model)
         self.sharpness = nn.Parameter(torch.tensor(5.0))
 
     def forward(self, queries: Queries, keys: Memory) -> Float[Tensor, "b q k"]:
-        """One score per query and key, between -sharpness and sharpness."""
+        """One score per query and key."""
         queries, keys = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)
         return self.sharpness * super().forward(queries, keys)
 
@@ -100,10 +97,7 @@ class ScoredAttend(nn.Module):
 
 
 class RecurrentAttention(nn.Module):
-    """Attention from the decoder's states to the memory, combined with the states.
-
-    tanh(W [context; state]), Luong et al. 2015, equation 5.
-    """
+    """tanh(W [context; state]) for every state: Luong et al. 2015, equation 5."""
 
     def __init__(self, d_model: int, score: str):
         super().__init__()
@@ -146,10 +140,7 @@ class RecurrentSeq2Seq(nn.Module):
         self.head = nn.Linear(d_model, target_vocab_size)
 
     def encode(self, source: Int64[Tensor, "b s"]) -> Float[Tensor, "b s m"]:
-        """The encoder's state after each source token: the memory.
-
-        What stands in the memory at padding is never used.
-        """
+        """The encoder's state after each source token: the memory."""
         check_ids(source, self.source_embedding.num_embeddings, "source")
         if values_are_at_hand(source):
             real = source != self.pad_id

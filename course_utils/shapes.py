@@ -7,10 +7,8 @@ Knows numbers, tensors of token ids and masks. Knows nothing of layers.
     k  key position          d  head width        f  feed-forward width
     t  position, when q = k  v  vocabulary        s  source position
 
-Every signature of the package writes its tensors with these letters, for example
-`Float[Tensor, "b h q d"]`. The tests execute the annotations.
-
-Each check raises TypeError or ValueError; the message names the argument, what was
+Signatures write tensors with these letters: `Float[Tensor, "b h q d"]`; tests execute
+them. Each check raises TypeError or ValueError, which names the argument, what was
 expected and what came.
 """
 
@@ -103,11 +101,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def values_are_at_hand(tensor: Tensor) -> bool:
-    """Whether reading the numbers of a tensor costs nothing.
-
-    Not on an accelerator, where the program would wait until all earlier work is done,
-    and not while `torch.compile` traces it.
-    """
+    """Reading numbers waits for an accelerator, and breaks a graph of torch.compile."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -116,8 +110,7 @@ def check_ids(
 ) -> None:
     """Raise unless `ids` is an int64 tensor "b t", not empty, of numbers in [0, size).
 
-    size None: it is not known here. The ids themselves are looked at on the CPU only
-    (`values_are_at_hand`); on CUDA the embedding stops the program.
+    size None: it is not known here. Numbers are read where they are at hand.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {describe(ids)}")
@@ -134,10 +127,8 @@ def check_ids(
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise unless `mask` is bool (True = may look) and says who looks at whom.
-
-    It has the axes "q k", or as many axes as the scores, whose `shape` is given, and
-    broadcasts to them.
+    """Raise unless `mask` is bool (True = may look) and "q k", or has as many axes as
+    the scores, and broadcasts to their `shape`.
     """
     if mask.dtype != torch.bool:
         raise TypeError(f"mask must be bool (True = may look), got {mask.dtype}")
@@ -150,10 +141,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def check_mask_of(ids: Tensor, mask: Tensor, heads: int, keys: int) -> None:
-    """Raise unless a model that is given ids "b t" can use the mask, as `check_mask`.
-
-    A mask "b k" that only hides one id (padding) would be read as "q k".
-    """
+    """`check_mask`; and a mask "b k" that hides padding would be read as "q k"."""
     check_mask(mask, (len(ids), heads, ids.shape[1], keys))
     hides = mask.shape == ids.shape and values_are_at_hand(ids) and not mask.all()
     if hides and torch.equal(mask, ids != ids[~mask][0]):

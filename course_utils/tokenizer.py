@@ -37,10 +37,7 @@ class Tokenizer:
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, special: Mapping[str, str]):
-        """special: the token of `backend` for each of the roles pad, bos, eos, unk.
-
-        The backend is changed: it neither pads nor truncates, and knows these four.
-        """
+        """special: the token of `backend` for each of the roles pad, bos, eos, unk."""
         self.special = {role: special[role] for role in ROLES}
         for role, token in self.special.items():
             if backend.token_to_id(token) is None:
@@ -57,10 +54,9 @@ class Tokenizer:
         self._ids = frozenset(backend.get_vocab().values())
         self._added = frozenset(backend.get_added_tokens_decoder())
         self.vocab_size = max(self._ids) + 1
-        self.pad_id = backend.token_to_id(special["pad"])
-        self.bos_id = backend.token_to_id(special["bos"])
-        self.eos_id = backend.token_to_id(special["eos"])
-        self.unk_id = backend.token_to_id(special["unk"])
+        self.pad_id, self.bos_id, self.eos_id, self.unk_id = (
+            backend.token_to_id(token) for token in self.special.values()
+        )
 
     @property
     def backend(self) -> tokenizers.Tokenizer:
@@ -78,10 +74,7 @@ class Tokenizer:
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: TokenIds, skip_special: bool = True) -> str:
-        """The text of `ids`. Special tokens are left out unless `skip_special=False`.
-
-        Bytes that are not valid UTF-8 (half an emoji) become U+FFFD.
-        """
+        """The text of `ids`; bytes that are not UTF-8 (half an emoji) become U+FFFD."""
         ids = self._checked_ids(ids)
         return self._backend.decode(ids, skip_special_tokens=skip_special)
 
@@ -143,15 +136,13 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     """Learn byte-level byte-pair encoding (Sennrich et al. 2016, section 3.2; bytes
     as in Radford et al. 2019, section 2.2).
 
-    The vocabulary holds the 4 special tokens, the 256 bytes and then merges, up to
-    `vocab_size` entries (fewer when the texts have no pair left to merge). Any text
-    round-trips exactly. The same texts give the same tokenizer.
+    The vocabulary holds 4 special tokens, 256 bytes and then merges, while the texts
+    have a pair to merge. Any text round-trips exactly.
     """
     texts = checked_texts(texts)
     smallest = len(SPECIAL) + len(BYTES)
     check_integer(smallest, vocab_size=vocab_size)
-    # A merge shortens the texts by a token at least. The library allocates memory for
-    # the whole vocabulary in advance, so it is not asked for more than there can be.
+    # The library allocates all memory in advance; a merge shortens the texts by one.
     largest = smallest + sum(len(text.encode()) for text in texts)
     trainer = trainers.BpeTrainer(
         vocab_size=min(vocab_size, largest),
@@ -163,10 +154,8 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> Tokenizer:
 
 
 def train_words(texts: Iterable[str]) -> Tokenizer:
-    """One entry per word of `texts`, the most frequent first.
-
-    A word is a piece as GPT-2 splits texts: " the", ".", "'s". Text made of these words
-    round-trips exactly; any other word becomes `<unk>`.
+    """One entry per word of `texts` (as GPT-2 splits them: " the", ".", "'s"), the most
+    frequent first; any other word becomes `<unk>`.
     """
     trainer = trainers.WordLevelTrainer(
         vocab_size=2**31 - 1, special_tokens=list(SPECIAL), show_progress=False
@@ -178,9 +167,8 @@ def train_words(texts: Iterable[str]) -> Tokenizer:
 def from_transformers(auto_tokenizer: Any, new_pad: bool = True) -> Tokenizer:
     """The same interface for a fast tokenizer of the `transformers` library.
 
-    Ids stay as they are. A padding token that is missing, or that is also another
-    special token, is replaced by a new `<pad>` after the last entry, or without
-    new_pad by unk. GPT's single <|endoftext|> remains bos, eos and unk.
+    A missing bos or unk is eos. A padding token that is missing, or that is also
+    another special token, is replaced by a new `<pad>`, or without new_pad by unk.
     """
     end = auto_tokenizer.eos_token
     if end is None:

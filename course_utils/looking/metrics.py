@@ -31,9 +31,7 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
             f"num_bytes={num_bytes}: are they exchanged?"
         )
     if not 0 <= nats_per_token < math.inf:
-        raise ValueError(
-            f"nats_per_token must be a finite number >= 0, got {nats_per_token}"
-        )
+        raise ValueError(f"nats_per_token must be finite, >= 0, got {nats_per_token}")
     return nats_per_token * num_tokens / math.log(2) / num_bytes
 
 
@@ -60,10 +58,7 @@ def exact_match(
     return sum(one in accepted for one, accepted in pairs) / len(hypotheses)
 
 
-def _check_sentences(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]]
-) -> None:
-    """A string is a sequence too: its letters would be compared."""
+def _check_sentences(hypotheses: Sequence, references: Sequence[Sequence[str]]) -> None:
     for sentences in (hypotheses, *references):
         if isinstance(sentences, str) or len(sentences) == 0:
             raise TypeError(
@@ -74,16 +69,13 @@ def _check_sentences(
 
 
 def alignment_error_rate(
-    predicted: Sequence[Links],
-    sure: Sequence[Links],
-    possible: Sequence[Links],
+    predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]
 ) -> float:
     """1 - (|A & S| + |A & P|) / (|A| + |S|) over all sentences, 0 is perfect
     (Och and Ney 2003, section 3.2).
 
-    Each argument holds one set of links per sentence; a link is a pair of positions,
-    in the same order everywhere. `possible` (P) contains the sure links (S) and
-    those that may also be right.
+    Each argument holds one set of links per sentence, pairs of positions. `possible`
+    (P) contains the sure links (S) and those that may also be right.
     """
     for links in chain(predicted, sure, possible):
         for link in links:  # positions in tensors would never be equal
@@ -92,20 +84,17 @@ def alignment_error_rate(
     hits = count = 0
     for links, certain, allowed in zip(predicted, sure, possible, strict=True):
         if not certain <= allowed:
-            raise ValueError(
-                "possible must contain the links of sure, "
-                f"{min(certain - allowed)} is missing"
-            )
+            missing = f"{min(certain - allowed)} is missing"
+            raise ValueError(f"possible must contain the links of sure, {missing}")
         hits += len(links & certain) + len(links & allowed)
         count += len(links) + len(certain)
     return 1 - hits / count
 
 
 def strongest_links(weights: Float[Tensor, "q k"]) -> set[tuple[int, int]]:
-    """One link (key position, query position) per query: the key of largest weight.
+    """One link (key position, query position) per query: the first key of most weight.
 
-    For cross-attention these are (source position, target position). Of equal weights
-    the first wins.
+    For cross-attention these are (source position, target position).
     """
     if weights.isnan().any():
         raise ValueError("weights must be numbers, got NaN")
