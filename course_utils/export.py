@@ -4,8 +4,6 @@ Knows the names that `transformers` gives to settings and weights; it writes and
 the files. Knows nothing of training.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +50,8 @@ def export_llama(
 ) -> None:
     """Write a folder that `transformers` opens: settings, weights and a model card.
 
-    With a tokenizer also its files, and generation_config.json: the names of special
-    tokens inside a text are ordinary text there too, nothing is added to a text, and
-    `generate()` without a prompt begins a text. The weights keep their type.
-    trained_on: what the model card says about the training data.
+    With a tokenizer also its files; `generate()` without a prompt then begins a text.
+    The weights keep their type. trained_on: what the card says about the training data.
     """
     folder = Path(folder).resolve()
     if folder.exists() and any(folder.iterdir()):
@@ -63,8 +59,7 @@ def export_llama(
     if tokenizer is not None:
         sizes = tokenizer.vocab_size, model.config.vocab_size
         check_same("tokenizer and model: vocab_size", *sizes)
-    with _without_bars():
-        _as_theirs(model, tokenizer).save_pretrained(folder)
+    _as_theirs(model, tokenizer).save_pretrained(folder)
     if tokenizer is not None:
         _their_tokenizer(tokenizer, model.config.max_length).save_pretrained(folder)
     count = sum(weight.numel() for weight in model.parameters())
@@ -88,9 +83,7 @@ def _as_theirs(model: LlamaLM, tokenizer: Tokenizer | None) -> Any:
     """The same model as a LlamaForCausalLM of `transformers`, on the CPU."""
     import transformers
 
-    settings = {
-        theirs: getattr(model.config, ours) for theirs, ours in SETTINGS.items()
-    }
+    settings = {name: getattr(model.config, ours) for name, ours in SETTINGS.items()}
     if tokenizer is not None:
         for role in ("pad", "bos", "eos"):
             settings[f"{role}_token_id"] = getattr(tokenizer, f"{role}_id")
@@ -118,10 +111,8 @@ def _their_name(name: str) -> str:
 
 
 def _beginning(model: LlamaLM, tokenizer: Tokenizer) -> int:
-    """The token after which a text begins, as the model has learned it.
-
-    After training with `packed_batches` it is eos, with `padded_batches` bos: the one
-    after which the next token has the lower entropy.
+    """The token after which a text begins: eos after training with `packed_batches`,
+    bos with `padded_batches`: the one that leaves the next token less uncertain.
     """
     ids = torch.tensor([[tokenizer.bos_id], [tokenizer.eos_id]])
     with torch.no_grad():
@@ -147,9 +138,8 @@ def _their_tokenizer(tokenizer: Tokenizer, longest: int) -> Any:
 def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
     """A LlamaLM on the CPU, in eval mode, and its tokenizer, from a folder of the hub.
 
-    `transformers` reads the files. The weights keep their type. The special tokens are
-    those that the folder names; a missing bos or unk is eos, a missing pad is unk.
-    None for a folder without a tokenizer.
+    `transformers` reads the files. The weights keep their type. Tokens: as in
+    `from_transformers`; None for a folder without a tokenizer.
 
     Raises ValueError for another kind of model, and any setting that a LlamaLM does not
     have, such as a scaled RoPE.
@@ -160,10 +150,9 @@ def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
     local = {"local_files_only": True}
     try:
         config = _our_config(transformers.AutoConfig.from_pretrained(folder, **local))
-        with _without_bars():
-            theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, dtype="auto", output_loading_info=True, **local
-            )
+        theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype="auto", output_loading_info=True, **local
+        )
     except Exception as error:  # transformers raises errors of many types
         reason = str(error).strip().split("\n")[0][:200]
         raise ValueError(f"{folder} does not hold a plain LLaMA: {reason}") from error
@@ -173,27 +162,12 @@ def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
     with torch.random.fork_rng(devices=[]):  # the random weights are replaced
         model = LlamaLM(config).to(theirs.dtype).eval()
     weights = theirs.state_dict()
-    model.load_state_dict(
-        {name: weights[_their_name(name)] for name in model.state_dict()}
-    )
+    ours = {name: weights[_their_name(name)] for name in model.state_dict()}
+    model.load_state_dict(ours)
     if not (folder / "tokenizer_config.json").is_file():
         return model, None
     auto = transformers.AutoTokenizer.from_pretrained(folder, **local)
     return model, from_transformers(auto, new_pad=False)
-
-
-@contextmanager
-def _without_bars() -> Iterator[None]:
-    """No progress bar of transformers for what takes a moment."""
-    from transformers.utils import logging
-
-    enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if enabled:
-            logging.enable_progress_bar()
 
 
 def _our_config(theirs: Any) -> LlamaConfig:

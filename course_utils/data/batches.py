@@ -2,12 +2,12 @@
 
 Knows token ids and labels. Knows nothing of text, files, tokenizers or models.
 
-Resuming a run needs no sampler state: step s belongs to epoch s // steps_per_epoch, and
-each epoch has its own order, drawn from (seed, epoch). Iterating over a batch object
-yields every row exactly once, in the given order, as an evaluation needs it.
+Step s belongs to epoch s // steps_per_epoch, whose order is drawn from (seed, epoch).
+Iterating yields every row exactly once, in the given order, as an evaluation needs it.
 
-Each row is a sequence of token ids, an int64 tensor or array. `special` is a Tokenizer,
-or anything else with the ids that a function needs of pad_id, bos_id and eos_id.
+rows: sequences of token ids, int64 tensors or arrays. special: a Tokenizer, or anything
+with the pad_id, bos_id and eos_id that a function needs. max_length: the positions of
+the model; a row, with the bos that it gets, must fit.
 """
 
 import math
@@ -31,9 +31,6 @@ Row = Sequence[int] | Int64[Tensor, "_"] | Int64[np.ndarray, "_"]
 Rows = Sequence[Row]
 Ids = list[Int64[Tensor, "_"]]
 Shifted = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b t"]]  # inputs, labels
-
-
-# --- batch objects -------------------------------------------------------------------
 
 
 class _Batches:
@@ -67,7 +64,6 @@ class PackedBatches(_Batches):
     def __init__(
         self, stream: Int64[Tensor, "n"], *, batch_size: int, length: int, seed: int = 0
     ):
-        """length: tokens per window."""
         super().__init__(batch_size, seed)
         check_integer(1, length=length)
         needed = (batch_size + 1) * length
@@ -109,7 +105,7 @@ class RowBatches(_Batches):
     """Batches of whole rows; `batches(step)` holds batch_size rows of similar length.
 
     An epoch deals every row at most once, in random order; rows that do not fill a
-    batch are left out. `batches.rows(indices)` is the batch of exactly these rows.
+    batch are left out. `batches.rows(indices)` is the batch of these rows.
     """
 
     def __init__(
@@ -149,16 +145,10 @@ class RowBatches(_Batches):
         return batches[draw.permutation(self.steps_per_epoch)].tolist()
 
 
-# --- batches for each kind of model --------------------------------------------------
-
-
 def packed_batches(
     rows: Rows, *, batch_size: int, length: int, special: Any, seed: int = 0
 ) -> PackedBatches:
-    """The `PackedBatches` of these texts, for a decoder-only model.
-
-    rows: the token ids of each text. length: tokens per window. special: with eos_id.
-    """
+    """The `PackedBatches` of these texts, for a decoder-only model."""
     _check_special(special, "eos_id")
     eos = torch.tensor([special.eos_id])
     pieces = [eos]
@@ -182,9 +172,6 @@ def padded_batches(
     `batches(step)` -> (inputs "b t", labels "b t") with t = longest row + 1, rounded up
     to a `multiple`: CPUs in bfloat16 are faster with few different lengths. The inputs
     are bos + row, then pad; the labels are row + eos, then IGNORED.
-
-    rows: the token ids of each text. special: with pad_id, bos_id and eos_id.
-    max_length: the positions of the model; a row with its bos must fit.
     """
     _check_special(special, "pad_id", "bos_id", "eos_id")
     texts = [
@@ -215,9 +202,6 @@ def pair_batches(
     `batches(step)` -> (source "b s", target "b t", labels "b t"). The source is padded
     with pad; the target is bos + target ids, then pad; the labels are target ids + eos,
     then IGNORED.
-
-    special: with pad_id, bos_id and eos_id. max_length: the positions of the model; a
-    source, and a target with its bos, must fit.
     """
     _check_special(special, "pad_id", "bos_id", "eos_id")
     sources = []
@@ -250,8 +234,6 @@ def labelled_batches(
     (ids, label) each, for a label of the text. Labels are integers >= 0.
     `batches(step)` -> (ids "b t", positions "b", labels "b"), or (ids, labels). The ids
     are padded with pad.
-
-    special: with pad_id. max_length: the positions of the model; a row must fit.
     """
     _check_special(special, "pad_id")
     if {len(row) for row in rows} not in ({2}, {3}):
@@ -287,9 +269,6 @@ def _shifted(rows: Ids, special: Any, length: int = 0) -> Shifted:
     inputs = [torch.cat([bos, row]) for row in rows]
     labels = [torch.cat([row, eos]) for row in rows]
     return _padded(inputs, special.pad_id, length), _padded(labels, IGNORED, length)
-
-
-# --- checks --------------------------------------------------------------------------
 
 
 def _ids(

@@ -43,18 +43,15 @@ def is_file(source: str | Path) -> bool:
 def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """The rows of a file as dictionaries; a .txt file has one column, "text".
 
-    .txt: texts end with a line `<|endoftext|>`; in a file without such a line, empty
-    lines separate them. .tsv: the first line holds the names of the columns if two of
-    them are known (HEADER_NAMES), or if `columns` is a single one; else the first two
-    get the names `columns`. Quotes have no meaning in it.
+    .txt: texts end with a line `<|endoftext|>`, else empty lines separate them. .tsv:
+    the first line names the columns if two names are in HEADER_NAMES, or if `columns`
+    is a single one; else the first two are `columns`. Quotes have no meaning in it.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(
-            f"{path}: unsupported file type {suffix!r}; use .txt, .jsonl, .parquet or "
-            ".tsv"
-        )
+        types = "use .txt, .jsonl, .parquet or .tsv"
+        raise ValueError(f"{path}: unsupported file type {suffix!r}; {types}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
@@ -65,10 +62,10 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
         elif path.stat().st_size:
             import datasets
 
-            kind = {".jsonl": "json", ".parquet": "parquet"}[suffix]
             with tempfile.TemporaryDirectory() as cache:
                 options = {"cache_dir": cache, "split": "train", "streaming": True}
                 options["data_files"] = glob.escape(str(path))
+                kind = suffix[1:].replace("jsonl", "json")
                 yield from datasets.load_dataset(kind, **options)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error.reason}): save it so") from None
@@ -100,9 +97,8 @@ def _table(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
                     continue
                 names = [*columns, *(f"column {n}" for n in range(len(cells)))]
             elif len(cells) > len(names):
-                raise ValueError(
-                    f"a row has {len(cells)} cells, the first {len(names)}"
-                )
+                sizes = f"{len(cells)} cells, the first {len(names)}"
+                raise ValueError(f"a row has {sizes}")
             yield dict(zip_longest(names, cells))
 
 
@@ -114,10 +110,7 @@ def text_of(row: dict[str, Any], where: str) -> str:
 
 
 def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
-    """The two sentences of one row, in columns named as in PAIR_COLUMNS.
-
-    Or in those of two languages, the first of which is the source.
-    """
+    """The two sentences of one row: in PAIR_COLUMNS, or source and target language."""
     languages = tuple(name for name in row if name in LANGUAGES)
     known = [*PAIR_COLUMNS, languages] if len(languages) == 2 else PAIR_COLUMNS
     for source, target in known:
@@ -129,20 +122,15 @@ def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
 
 
 def labelled_of(row: dict[str, Any], where: str) -> tuple[str, str]:
-    """The text (column text or sentence) and label of one row; an integer as digits.
-
-    Data sets mark a missing label by -1.
-    """
+    """The text (column text or sentence) and label of one row; an integer as digits."""
     column = "text" if "text" in row else "sentence"
     if column not in row or "label" not in row:
-        raise ValueError(
-            f"{where} must have the columns text or sentence, and label, found "
-            f"{_names(row)}"
-        )
+        columns = "the columns text or sentence, and label"
+        raise ValueError(f"{where} must have {columns}, found {_names(row)}")
     text, label = _text(row[column], where, column), row["label"]
     if not isinstance(label, str | int) or isinstance(label, bool):
         raise ValueError(f"{where}: label must be text or an integer, got {label!r}")
-    if not str(label).strip() or label == -1:
+    if not str(label).strip() or label == -1:  # so data sets mark a missing one
         raise ValueError(f"{where} has no label, got {label!r}")
     return text.strip(), str(label)
 

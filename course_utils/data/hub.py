@@ -1,8 +1,7 @@
 """Load texts, sentence pairs, labelled texts, tokenizers and models by name.
 
-A name stands for a world, a repository on the Hugging Face hub, or a file. Knows
-nothing of batches or training. A function returns the data that were asked for or
-raises; it never returns other data instead.
+A name stands for a world, a repository on the Hugging Face hub, or a file. Returns what
+was asked for or raises. Knows nothing of batches or training.
 """
 
 import importlib
@@ -22,8 +21,7 @@ import torch
 from course_utils.data import files
 
 Source = str | Path
-# The generated worlds, which are imported when they are asked for: kind of data ->
-# {name: "module:function"}. The function takes (split, limit).
+# The worlds: kind of data -> {name: "module:function"}, which takes (split, limit).
 WORLDS = {
     "texts": {"stories": "known_worlds.stories:texts"},
     "pairs": {"phrases": "known_worlds.phrases:pairs"},
@@ -36,10 +34,7 @@ ANSWER_SECONDS = 4  # a hub that takes longer counts as absent
 
 
 class DataUnavailable(Exception):  # noqa: N818 - the name says what is wrong
-    """The data are neither cached on this machine nor can they be downloaded now.
-
-    The message says what to do. IPython shows it alone, without a traceback.
-    """
+    """The data are neither here nor can they be downloaded now; says what to do."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -51,9 +46,8 @@ def load_texts(
     """The first `limit` texts of a source (all of them without a limit), in order.
 
     source: "stories" (the world, which needs a limit), "owner/name" on the hub, or a
-    .txt, .jsonl, .parquet or .tsv file (see `files.read_rows`), with the split "train".
-    Rows of the hub without text are skipped; no more is downloaded than the limit
-    needs. Raises DataUnavailable where the hub does not answer.
+    .txt, .jsonl, .parquet or .tsv file (see `files.read_rows`). Rows of the hub without
+    text are skipped. Raises DataUnavailable where the hub does not answer.
     """
     return _load("texts", source, split, limit, files.text_of, ("text",))
 
@@ -80,10 +74,7 @@ def load_labelled(
 
 
 def load_tokenizer(name: Source) -> Any:
-    """`transformers.AutoTokenizer.from_pretrained(name)`.
-
-    name: "owner/name" on the hub, or a folder. Raises as `load_texts`.
-    """
+    """`transformers.AutoTokenizer` of "owner/name" on the hub, or of a folder."""
     with _source_of("models", name):
         import transformers
 
@@ -93,9 +84,8 @@ def load_tokenizer(name: Source) -> Any:
 def load_model(name: Source) -> Any:
     """A trained model of `transformers` that gives its attention weights, for looking.
 
-    `AutoModel.from_pretrained`, in torch's default dtype and in evaluation mode, with
-    attn_implementation="eager": its other ways to compute attention keep no weights. A
-    pooler, which many repositories lack, is there only if it was trained.
+    `AutoModel.from_pretrained`, in torch's default dtype and evaluation mode, with
+    attn_implementation="eager": its other ways to compute attention keep no weights.
     name: as in `load_tokenizer`. Raises ValueError where weights are missing.
     """
     with _source_of("models", name):
@@ -115,7 +105,7 @@ def load_model(name: Source) -> Any:
             f"lacks {needed[0]!r} and {len(needed) - 1} others"
         )
     if missing:
-        model.pooler = None
+        model.pooler = None  # random numbers otherwise
     return model.eval()
 
 
@@ -125,9 +115,6 @@ def fetch(name: str, file: str) -> Path:
         from huggingface_hub import hf_hub_download
 
         return Path(hf_hub_download(name, file))
-
-
-# --- where data come from ------------------------------------------------------------
 
 
 def _load(
@@ -197,15 +184,12 @@ def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:
 def _source_of(kind: str, name: Source) -> Iterator[bool]:
     """The hub's libraries, offline where the hub does not answer; says if it does.
 
-    kind: "datasets" or "models". A folder is taken as it is. Errors inside become
-    DataUnavailable, or ValueError for a wrong folder or split.
+    Errors inside become DataUnavailable, or ValueError for a wrong folder or split.
     """
     folder = kind == "models" and os.path.isdir(name)
     if not folder and not HUB_NAME.fullmatch(str(name)):
-        raise ValueError(
-            f"name must be 'owner/name' on the hub or a folder that exists, got "
-            f"{str(name)[:60]!r}"
-        )
+        came = f"got {str(name)[:60]!r}"
+        raise ValueError(f"name must be 'owner/name' on the hub or a folder, {came}")
     online = not folder and hub_answers(kind, str(name))
     # The libraries read this setting from the environment only when first imported.
     settings = [importlib.import_module("huggingface_hub.constants")]
@@ -248,10 +232,7 @@ def _advice(kind: str, name: Source, online: bool, reason: str) -> str:
 
 
 def hub_answers(kind: str, name: str) -> bool:
-    """Whether the hub answers within seconds; without this, its libraries take minutes.
-
-    A page that is not the hub's (of a hotel's network) does not count.
-    """
+    """Whether the hub itself answers soon; its libraries would wait for minutes."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         return False
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")

@@ -21,9 +21,6 @@ Loss = Callable[[], Float[Tensor, ""]]
 OfTwo = Callable[[Tensor, Tensor], Tensor]
 
 
-# --- changing and comparing ----------------------------------------------------------
-
-
 def _other_ids(ids: Tensor, vocab_size: int, keep: Tensor) -> Tensor:
     """Another id everywhere but where `keep` is True; id 0 is never drawn."""
     draw = torch.Generator().manual_seed(0)
@@ -41,29 +38,21 @@ def _moves(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> bool:
 def _answer(outputs: Logits, *inputs: Tensor) -> Tensor:
     """What `outputs` returns, one floating-point vector per entry of the last input."""
     answer = outputs(*inputs)
-    leading = tuple(inputs[-1].shape)
-    if tuple(answer.shape[:-1]) != leading or answer.shape[-1] == 0:
+    leading = inputs[-1].shape
+    if answer.shape[:-1] != leading:
         expected, shape = ", ".join(map(str, leading)), tuple(answer.shape)
         raise ValueError(f"the model must return ({expected}, width), got {shape}")
     return answer
 
 
 def _steady(outputs: Logits, *inputs: Tensor) -> Tensor:
-    """The answer, after a second call gave the same."""
-    answer = _answer(outputs, *inputs)
-    _check_steady(answer, outputs(*inputs))
-    return answer
-
-
-def _check_steady(first: Tensor, second: Tensor) -> None:
-    """Raise ValueError unless two answers to equal inputs are finite and equal."""
-    if not first.isfinite().all():
+    """What `outputs` returns, after a second call gave the same finite numbers."""
+    answer = outputs(*inputs)
+    if not answer.isfinite().all():
         raise ValueError("the model must return finite numbers, got NaN or infinity")
-    if _moves(first, second):
+    if _moves(answer, outputs(*inputs)):
         raise ValueError("equal inputs give other numbers: call model.eval() first")
-
-
-# --- inputs and outputs --------------------------------------------------------------
+    return answer
 
 
 @torch.no_grad()
@@ -115,8 +104,7 @@ def ignores_source(
     logits: (source, target) -> "b t v"; vocab_size: of the source.
     """
     check_ids(source, vocab_size, "source")
-    keep = torch.zeros_like(source, dtype=torch.bool)
-    other = _other_ids(source, vocab_size, keep)
+    other = _other_ids(source, vocab_size, torch.zeros_like(source, dtype=torch.bool))
     before = _steady(logits, source, target)
     return not _moves(before, _answer(logits, other, target))
 
@@ -143,17 +131,13 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
     """
     if rows.ndim == 0 or len(rows) < 2 or (rows == rows[:1]).all():
         raise ValueError("rows must be at least two different ones")
-    together = outputs(rows)
-    _check_steady(together, outputs(rows))
+    together = _steady(outputs, rows)
     return _moves(together, torch.cat([outputs(row) for row in rows.split(1)]))
 
 
 @torch.no_grad()
 def collapses(states: Logits, ids: Int64[Tensor, "b t"]) -> bool:
-    """Do the vectors at all positions point the same way (all cosines above 0.99)?
-
-    states: ids "b t" -> "b t m".
-    """
+    """Do the vectors "b t m" at all positions point the same way (cosines > 0.99)?"""
     if (ids == ids[:, :1]).all(dim=1).any():
         raise ValueError("ids must hold two different tokens in each row")
     vectors = _answer(states, ids)
@@ -181,21 +165,16 @@ def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
 def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
     """Does a new model with the state of another answer otherwise?
 
-    build: makes a fresh model with random weights. What no checkpoint keeps, no
-    optimizer trains either: parameters that the model does not list.
+    build: makes a fresh model with random weights.
     """
     one, other = build(), build()
     if one is other:
         raise ValueError("build must make a new model at each call")
-    expected = one.eval()(ids)
-    _check_steady(expected, one(ids))
+    expected = _steady(one.eval(), ids)
     if not _moves(expected, other.eval()(ids)):
         raise ValueError("build must draw new weights at each call")
     other.load_state_dict(one.state_dict())
     return _moves(expected, other(ids))
-
-
-# --- scores, losses, labels ----------------------------------------------------------
 
 
 def misscaled(scores: OfTwo) -> bool:
@@ -214,9 +193,8 @@ def misjudges(
 ) -> bool:
     """Is the loss not 0 for sure and right logits, or not ln V for logits of zeros?
 
-    loss: (logits "b t v", labels "b t") -> nats per label. A column of pad_label is
-    appended to the labels; logits there are sure as well, and wrong: they must not
-    count. A loss with label smoothing is reported too.
+    loss: (logits "b t v", labels "b t") -> nats per label. Logits at a column of
+    pad_label, which is appended, must not count; nor is there label smoothing.
     """
     check_ids(labels[labels != pad_label][None], vocab_size, "labels to count")
     labels = F.pad(labels, (0, 1), value=pad_label)
@@ -229,9 +207,6 @@ def misjudges(
 def hides_end(labels: Int64[Tensor, "b t"], eos_id: int) -> bool:
     """Is there a text without eos_id in its labels? No model learns to stop from it."""
     return not (labels == eos_id).any(dim=1).all().item()
-
-
-# --- blocks and gradients ------------------------------------------------------------
 
 
 def repeats_embedding(blocks: Iterable[nn.Module], run: Callable[[], object]) -> bool:
@@ -272,8 +247,7 @@ def _gradients(model: nn.Module, loss: Loss) -> dict[str, Tensor]:
 def dead_parameters(model: nn.Module, loss: Loss) -> list[str]:
     """Names of the trainable parameters that the loss does not depend on.
 
-    They have no gradient, or one that is 0 everywhere. loss: computes a fresh loss of
-    the model. Gradients that the model holds are kept; frozen parameters are left out.
+    loss: computes a fresh loss of the model. Frozen parameters are left out.
     """
     return [name for name, g in _gradients(model, loss).items() if not g.any()]
 
@@ -290,16 +264,15 @@ def dead_heads(model: nn.Module, loss: Loss) -> list[str]:
     The gradient of their queries is below 1/10,000 of the largest in the layer. A layer
     is a module with `to_queries` and `num_heads`.
     """
-    dead = []
-    layers = 0
-    for name, gradient in _gradients(model, loss).items():
-        if name.endswith("to_queries.weight"):
-            layer = name.rpartition(".to_queries")[0]
-            heads = gradient.unflatten(0, (model.get_submodule(layer).num_heads, -1))
-            sizes = heads.abs().amax(dim=(1, 2))
-            few = (sizes <= 1e-4 * sizes.max()).nonzero().flatten()
-            dead += [f"{layer} head {head}".strip() for head in few]
-            layers += 1
-    if not layers:
+    named = _gradients(model, loss).items()
+    queries = {n: g for n, g in named if n.endswith("to_queries.weight")}
+    if not queries:
         raise ValueError("model must have an attention layer with trainable to_queries")
+    dead = []
+    for name, gradient in queries.items():
+        layer = name.rpartition(".to_queries")[0]
+        heads = gradient.unflatten(0, (model.get_submodule(layer).num_heads, -1))
+        sizes = heads.abs().amax(dim=(1, 2))
+        few = (sizes <= 1e-4 * sizes.max()).nonzero().flatten()
+        dead += [f"{layer} head {head}".strip() for head in few]
     return dead

@@ -28,12 +28,10 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
 
     Names that are changed most: `<block>`, the residual stream "b t m" after a block;
     `<layer>.attend`, the context "b h q d" of an attention layer of this package;
-    `<layer>.attend.scores`, "b h q k", scaled, before the mask and the softmax. A layer
-    computes step by step, equal but for rounding, where a point below its `attend` is
-    changed; all others run as always.
+    `<layer>.attend.scores`, "b h q k", scaled, before the mask and the softmax.
 
     `record` sees the values after a change. Of nested changes to one module, the inner
-    one acts first. Afterwards the model is as before, even after an error.
+    one acts first. Afterwards the model is as before.
     """
     modules = dict(model.named_modules())
     ran = set()
@@ -80,9 +78,9 @@ def _acting(name: str, change: Change, ran: set[str]) -> Callable:
 def zero_ablation(*, heads: Indices = None, positions: Indices = None) -> Change:
     """A change to zeros: of everything, or of some heads or positions, or of both.
 
-    heads: one or several, counted from 0; the value must have an axis for them, as
-    `<layer>.attend` has: "b h q d". positions: one or several of those that the model
-    is given in one call, -1 the last; of the second axis from the right.
+    heads: one or several, from 0, of a value "b h q d" such as that of
+    `<layer>.attend`. positions: one or several, -1 the last, of the second axis from
+    the right.
 
     Source: Michel et al. 2019.
     """
@@ -99,8 +97,8 @@ def mean_ablation(
     """A change to the mean of what was recorded, over its texts and their positions.
 
     recorded: "b … t d", such as `seen["blocks.2.attention.attend"]` of other texts.
-    real: True where a token counts; without it all do, padding too. heads, positions:
-    what is replaced, as in `zero_ablation`.
+    real: True where a token counts, by default everywhere. heads, positions: as in
+    `zero_ablation`.
 
     Source: Wang et al. 2023, who take one mean per position.
     """
@@ -120,7 +118,7 @@ def activation_patch(
     """A change to what was recorded under the same name, from another text.
 
     recorded: of the shape of the value, or of one text for the whole batch. heads,
-    positions: what is replaced, as in `zero_ablation`.
+    positions: as in `zero_ablation`.
 
     Source: Vig et al. 2020; Meng et al. 2022, section 2.1.
     """
@@ -129,10 +127,8 @@ def activation_patch(
     def change(value: Tensor) -> Tensor:
         texts_fit = recorded.shape[:1] in (value.shape[:1], (1,))
         if not texts_fit or recorded.shape[1:] != value.shape[1:]:
-            raise ValueError(
-                f"recorded must have shape {tuple(value.shape)} as the value, got "
-                f"{tuple(recorded.shape)}"
-            )
+            shapes = f"{tuple(value.shape)} as the value, got {tuple(recorded.shape)}"
+            raise ValueError(f"recorded must have shape {shapes}")
         return replace(value)
 
     return change
@@ -146,27 +142,20 @@ def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Cha
     )
 
     def change(value: Tensor) -> Tensor:
-        replaced = torch.ones_like(value, dtype=torch.bool)
-        if heads is not None:
-            if value.ndim != 4:
-                raise ValueError(
-                    "heads need a value (batch, heads, query, width), such as that of "
-                    f"'<layer>.attend', got shape {tuple(value.shape)}"
-                )
-            replaced &= _marked(heads, value.shape[1], value)[:, None, None]
-        if positions is not None:
-            if value.ndim < 3:
-                raise ValueError(
-                    "positions need a value (batch, ..., position, width), such as "
-                    f"that of a block, got shape {tuple(value.shape)}"
-                )
-            replaced &= _marked(positions, value.shape[-2], value)[:, None]
+        came = f"got shape {tuple(value.shape)}"
+        if heads is not None and value.ndim != 4:
+            raise ValueError(f"heads need a value (batch, heads, query, width), {came}")
+        if positions is not None and value.ndim < 3:
+            raise ValueError(f"positions need a value (batch, ..., t, width), {came}")
+        replaced = _marked(value, heads, 1) & _marked(value, positions, -2)
         return torch.where(replaced, new, value)
 
     return change
 
 
-def _marked(indices: int | list[int], size: int, value: Tensor) -> Tensor:
-    marked = torch.zeros(size, dtype=torch.bool, device=value.device)
-    marked[[indices] if isinstance(indices, int) else indices] = True
-    return marked
+def _marked(value: Tensor, indices: int | list[int] | None, axis: int) -> Tensor:
+    """True at these indices of an axis of the value; everywhere for None."""
+    if indices is None:
+        return torch.ones_like(value, dtype=torch.bool)
+    index = torch.tensor(indices, dtype=torch.int64, device=value.device).view(-1)
+    return torch.zeros_like(value, dtype=torch.bool).index_fill(axis, index, True)

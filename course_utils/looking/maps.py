@@ -1,37 +1,40 @@
 """Every attention map of one forward pass, with the right tokens on its axes.
 
-Knows how attention layers are named and what they look at. Knows nothing of models:
-the weights are handed in. Knows nothing of pages.
+Knows recordings, outputs of `transformers`, arrays of weights, and how attention layers
+are named. Knows nothing of pages.
 """
 
 import re
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from attention_views import short, weight_codes
 from attention_views.explorer import same_layers
 from attention_views.page import LEVELS
-from course_utils.looking.attentions import layer_weights
 from course_utils.looking.plots import attention_map, heatmap
+from course_utils.looking.recording import Recording
 from course_utils.looking.token_texts import token_texts
-from course_utils.shapes import check_choice, check_index
+from course_utils.shapes import check_choice, check_index, describe
 
 MOST_TOKENS = 160
 MOST_WEIGHTS = 2_400_000  # 12 layers of 12 heads over 128 tokens
 NUMBER = re.compile("[0-9]+")
 # Part -> its queries and keys: 0 for the tokens, 1 for the source.
 SIDES = {"encoder": (1, 1), "decoder": (0, 0), "cross": (0, 1), "self": (0, 0)}
+# Where an output of transformers keeps weights, a tuple with one tensor per layer.
+FIELDS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 
 
 class Maps:
     """The maps of one recording, or of two that are compared, and one that is chosen.
 
-    recordings: for each {part: {layer label: weights "h q k"}}, the layers of a part of
-    one shape; texts: the tokens and those of the source; sides: {part: (queries,
-    keys)}, places in `texts`; at: part, layer and head that are chosen, as indices;
-    sentence: the title, and what is found in the chosen map.
+    recordings: for each {part: {layer label: weights "h q k"}}; texts: the tokens and
+    those of the source; sides: {part: (queries, keys)}, places in `texts`; at: part,
+    layer and head that are chosen, as indices; sentence: the title, and what is found
+    in the chosen map.
 
     A part is "encoder", "decoder", "cross", or "self" where there is one text only. The
     label of a layer is the number in which its name differs from the others of its
@@ -59,19 +62,16 @@ class Maps:
                 "source must be the tokens that cross attention looks at, got None"
             )
         for part, layers in parts.items():
-            _, *expected = next(iter(layers.values())).shape
-            given = [len(self.texts[side]) for side in self.sides[part]]
-            if expected != given:
+            _, queries, keys = next(iter(layers.values())).shape
+            q, k = (len(self.texts[side]) for side in self.sides[part])
+            if (queries, keys) != (q, k):
                 raise ValueError(
                     f"tokens and source must fit the weights: {part} attention has "
-                    f"{expected[0]} queries and {expected[1]} keys, got {given[0]} and "
-                    f"{given[1]} tokens"
+                    f"{queries} queries and {keys} keys, got {q} and {k} tokens"
                 )
-            if max(expected) > MOST_TOKENS:
-                raise ValueError(
-                    f"a view shows up to {MOST_TOKENS} tokens, got {max(expected)}: "
-                    "shorten the text"
-                )
+            if max(q, k) > MOST_TOKENS:
+                most = f"a view shows up to {MOST_TOKENS} tokens, got {max(q, k)}"
+                raise ValueError(f"{most}: shorten the text")
 
     def _choose(self, part: str, layer: int, head: int) -> None:
         """Which map the picture and its sentence are about; part "" is the last."""
@@ -100,10 +100,7 @@ class Maps:
             )
 
     def show_picture(self) -> None:
-        """Show the chosen map, or what changed in it, as a PNG.
-
-        Of long texts only some tokens are labeled.
-        """
+        """Show the chosen map, or what changed in it, as a PNG."""
         queries, keys = (_thinned(side) for side in self.labels)
         if len(self.chosen) == 1:
             seen = self.chosen[0]
@@ -112,14 +109,9 @@ class Maps:
             )
             return
         before, after = self._levels()
-        heatmap(
-            {"after − before": (after - before) / LEVELS},
-            ("query position", "key position"),
-            queries,
-            keys,
-            signed=True,
-            alt=self.sentence,
-        )
+        changed = {"after − before": (after - before) / LEVELS}
+        axes = ("query position", "key position")
+        heatmap(changed, axes, queries, keys, signed=True, alt=self.sentence)
 
     def _levels(self) -> list[np.ndarray]:
         """The chosen weights, rounded, as integers from 0 to LEVELS."""
@@ -146,12 +138,21 @@ class Maps:
 
 
 def attention_parts(recording: Any, crossed: bool) -> dict[str, dict[str, Tensor]]:
-    """`parts` of `Maps`, in the order in which the model ran them.
+    """The parts of one recording, in the order in which the model ran them.
 
     crossed: is there a second text? It tells what a lone attention layer looks at.
-    Raises as `layer_weights`, and ValueError for layers that do not fit together.
     """
-    weights = layer_weights(recording)
+    weights = {
+        layer: _of_one_text(given, layer)
+        for layer, given in _layers(recording).items()
+        if given is not None
+    }
+    if not weights:
+        raise ValueError(
+            "recording holds no attention weights: a model of transformers needs "
+            'attn_implementation="eager" and output_attentions=True, one of the course '
+            "`with record(model)`"
+        )
     stems: dict[str, list[str]] = {}
     for layer in weights:
         stems.setdefault(NUMBER.sub("#", layer), []).append(layer)
@@ -167,6 +168,43 @@ def attention_parts(recording: Any, crossed: bool) -> dict[str, dict[str, Tensor
             )
         parts[part] = dict(zip(_layer_labels(names), layers, strict=True))
     return parts
+
+
+def _layers(recording: Any) -> dict[str, Any]:
+    """Name of a layer -> its weights or None, not yet checked."""
+    if isinstance(recording, Recording):
+        return recording.weights()
+    if isinstance(recording, Tensor | np.ndarray):
+        recording = [recording]
+    if isinstance(recording, tuple | list):
+        return {f"layer.{place}": given for place, given in enumerate(recording)}
+    if not any(hasattr(recording, field) for field in FIELDS):
+        return recording or {}
+    return {
+        f"{field}.{place}": given
+        for field in FIELDS
+        for place, given in enumerate(getattr(recording, field, None) or ())
+    }
+
+
+def _of_one_text(weights: Any, layer: str) -> Tensor:
+    """Weights "h q k" or "1 h q k" as "h q k", on the CPU and in float64."""
+    what = f"recording: the weights of {layer!r} must be"
+    if isinstance(weights, np.ndarray):  # a copy: torch takes no reversed arrays
+        weights = torch.from_numpy(np.array(weights, order="C"))
+    if not isinstance(weights, Tensor):
+        raise TypeError(
+            f"{what} a tensor or an array, got {describe(weights)}; after `generate`, "
+            "run the model over its text"
+        )
+    if weights.ndim == 4 and len(weights) == 1:
+        weights = weights[0]
+    if weights.ndim != 3:
+        raise ValueError(
+            f"{what} of one text, (head, query, key) or (1, head, query, key), got "
+            f"{tuple(weights.shape)}"
+        )
+    return weights.detach().cpu().double()
 
 
 def _thinned(words: list[str]) -> list[str]:
@@ -185,9 +223,8 @@ def _layer_labels(names: list[str]) -> list[str]:
 
 
 def _part(name: str, alone: bool, crossed: bool) -> str:
-    if "cross" in name or "EncDecAttention" in name:  # the second is T5's name
-        return "cross"
-    if "decoder" in name and "encoder_attn" in name:  # BART's
+    of_bart = "decoder" in name and "encoder_attn" in name
+    if of_bart or "cross" in name or "EncDecAttention" in name:  # the last is T5's
         return "cross"
     if "encoder" in name:
         return "encoder"

@@ -14,7 +14,6 @@ class Named(dict):
     """A dictionary of what modules returned, that knows similar names."""
 
     def __missing__(self, name: str):
-        """Raises KeyError with similar names; without one if nothing was recorded."""
         advice = "nothing was recorded: run the model inside the `with` block"
         if self:
             advice = did_you_mean(name, self)
@@ -45,10 +44,7 @@ class Recording(Named):
         self._undo.close()
 
     def weights(self) -> Named:
-        """Attention weights "b h q k", by the name of their attention layer.
-
-        The name is empty when the recorded model is itself the attention layer.
-        """
+        """Attention weights "b h q k", by the name of their attention layer."""
         ending = "attend.weights"
         return Named(
             (name.removesuffix(ending).removesuffix("."), value)
@@ -61,8 +57,7 @@ def record(model: nn.Module) -> Recording:
     """Record what every module of `model` returns inside the `with` block.
 
     Attention layers compute step by step meanwhile, so that scores and weights appear
-    as `<layer>.attend.scores` and `<layer>.attend.weights`; outputs and gradients equal
-    those of the fused kernel. Afterwards the model is as before, even after an error.
+    as `<layer>.attend.scores` and `<layer>.attend.weights`.
 
         with record(model) as seen:
             logits = model(ids)

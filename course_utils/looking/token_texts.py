@@ -18,9 +18,8 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
     """The text of each token.
 
     tokens: strings, which stay as they are, or what a tokenizer gave for one text: a
-    `tokenizers.Encoding` or a BatchEncoding of `transformers`. Its pieces become text:
-    "Ġthe" and "▁the" become " the", half a character becomes "<E2>", and WordPiece's
-    "##ing" stays. `name` is used in messages.
+    `tokenizers.Encoding` or a BatchEncoding of `transformers`. "Ġthe" and "▁the" become
+    " the", half a character becomes "<E2>", and WordPiece's "##ing" stays.
     """
     if hasattr(tokens, "encodings"):
         count = len(tokens.encodings or [])  # None from a tokenizer that is not fast
@@ -62,10 +61,7 @@ def _readable(pieces: list[str], special: list[int]) -> list[str]:
 
 
 def _is_byte_level(letters: str) -> bool:
-    """Whether letters spell bytes: a space does, or together they are another text.
-
-    The "é" of a WordPiece vocabulary spells a byte too, but by itself it is no text.
-    """
+    """Whether letters spell bytes: a space does, or together they are another text."""
     if "Ġ" in letters:
         return True
     try:

@@ -19,6 +19,7 @@ from course_utils.looking.maps import Maps
 from course_utils.looking.plots import arrows, bars, curves
 from course_utils.looking.style import running_cell
 from course_utils.looking.token_texts import token_texts
+from course_utils.shapes import check_same
 
 HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
 SLIDERS = "Run this cell, or trust the notebook, to move the sliders."
@@ -29,24 +30,18 @@ NAMED = 16  # so many candidates of a next token are shown by name
 _shown: dict[str, str] = {}  # cell that has shown a view -> the message of its last run
 
 
-def _display(html: str, sentence: str, hint: str = HINT) -> None:
-    """Display a view, and a sentence where no script may run."""
-    display({"text/html": html, "text/plain": f"{sentence} {hint}"}, raw=True)
-
-
 def display_view(html: str, sentence: str, hint: str = HINT) -> None:
     """Display a view of ours, with the script of the page where that may be missing.
 
-    The first view of a kernel brings it for all, and so do the first of a cell that is
-    run again, which mends a view that does not live, and every view where each output
-    is a page of its own: on Colab, or outside a kernel.
+    The first view of a kernel brings it for all, so does the first of a cell that is
+    run again, and every view where each output is a page: on Colab, outside a kernel.
     """
     message, cell = running_cell()
     alone = not message or "google.colab" in sys.modules
     if alone or not _shown or _shown.get(cell, message) != message:
         html += f"\n{page_script()}"
     _shown[cell] = message
-    _display(html, sentence, hint)
+    display({"text/html": html, "text/plain": f"{sentence} {hint}"}, raw=True)
 
 
 def show_attention(
@@ -63,18 +58,16 @@ def show_attention(
 
     recording: what `recording.record` gave, or the output of a model of `transformers`,
     loaded with attn_implementation="eager" and run with output_attentions=True; or the
-    weights themselves: a tuple with one tensor "1 h q k" per layer, a dict {layer name:
-    weights}, a tensor or an array (`attentions.layer_weights`).
+    weights of one text: a tuple with one tensor "1 h q k" per layer, a dict {layer
+    name: weights}, a tensor or an array.
     tokens: the text of the positions that attend (the target, with an encoder): strings
-    or a tokenizer's encoding (`token_texts.token_texts`).
-    source: the text that an encoder read, or the memory of a lone cross-attention.
+    or a tokenizer's encoding. source: the text that an encoder read.
     title: the finding, as a sentence. part ("encoder", "decoder", "cross" or "self";
     default: the last), layer and head (indices from 0) are shown first and in the
     picture.
 
-    Raises ValueError for tokens that do not fit the weights, a missing source, weights
-    of more than one text or outside 0 to 1, no weights, a part, layer or head that is
-    not there, and for more than a page can hold.
+    Raises ValueError for weights or tokens that do not fit, and for more than a page
+    can hold.
     """
     _show(Maps([recording], tokens, source, title, (part, layer, head)), title)
 
@@ -89,10 +82,7 @@ def show_map(
     layer: int = 0,
     head: int = 0,
 ) -> None:
-    """Show one attention map as a picture alone, with nothing to explore.
-
-    Arguments and errors as in `show_attention`, of models of any size.
-    """
+    """Show one map of `show_attention` as a picture alone, of models of any size."""
     Maps([recording], tokens, source, title, (part, layer, head)).show_picture()
 
 
@@ -102,7 +92,8 @@ def show_bertviz(page: Any, sentence: str) -> None:
     page: what bertviz's `head_view` or `model_view` give with html_action="return".
     Source: Vig 2019, "A Multiscale Visualization of Attention".
     """
-    _display(offline(page.data, sentence), sentence)
+    data = {"text/html": offline(page.data, sentence)}
+    display(data | {"text/plain": f"{sentence} {HINT}"}, raw=True)
 
 
 def show_comparison(
@@ -118,11 +109,8 @@ def show_comparison(
 ) -> None:
     """Show the maps of two recordings and their difference, and a picture of that.
 
-    before, after: what a model looked at before and after training, given as to
-    `show_attention`, with the same layers, heads and sizes. The other arguments: as
-    there. The difference is after minus before, from -1 to 1, in colors centered on 0.
-
-    Raises as `show_attention`, and ValueError for recordings that differ in shape.
+    before, after: two recordings with layers, heads and sizes that are the same; all
+    else as in `show_attention`. The difference is after minus before, from -1 to 1.
     """
     _show(Maps([before, after], tokens, source, title, (part, layer, head)), title)
 
@@ -143,23 +131,15 @@ def _show(maps: Maps, title: str) -> None:
     maps.show_picture()
 
 
-# --- small demonstrations ------------------------------------------------------------
-
-
 def show_sampling(
     scores: Float[Tensor, "v"], tokens: Sequence[str], *, title: str
 ) -> None:
     """Temperature, top-k and top-p, in this order, on one next-token distribution.
 
     scores: the logits of every token; tokens: their texts. The 16 best are named.
-    Raises ValueError for scores that are not one number per token.
     """
     tokens = token_texts(tokens)
-    if scores.shape != (len(tokens),):
-        raise ValueError(
-            f"scores must be one number for each of {len(tokens)} tokens, got the "
-            f"shape {tuple(scores.shape)}"
-        )
+    check_same("shape of scores and of tokens", tuple(scores.shape), (len(tokens),))
     scores = scores.detach().cpu().double()
     best, order = scores.sort(descending=True, stable=True)
     names = [tokens[i] for i in order[:NAMED].tolist()]

@@ -28,9 +28,8 @@ def save_checkpoint(
 ) -> None:
     """Write a state to folder/step-NNNNNNN and remove all but the newest two.
 
-    parts: the model and its optimizers, whole or sharded; each process writes its share
-    of the tensors. notes: what JSON can hold, with an "identity". All is written to a
-    temporary folder and renamed into place: a folder with a final name is complete.
+    parts: the model and its optimizers, whole or sharded. notes: what JSON can hold,
+    with an "identity". A folder is renamed into place when it is complete.
     """
     final = folder / f"step-{step:07d}"
     temporary = final.with_suffix(".tmp")
@@ -62,9 +61,8 @@ def load_checkpoint(
 ) -> dict | None:
     """Set model and optimizers to the newest state in `folder`; return its notes.
 
-    None when there is none yet. Unfinished checkpoints are removed. The number of
-    processes may be another one than when it was written. Raises ValueError when the
-    state is of a run with another identity or cannot be read.
+    None when there is none yet. The number of processes may be another one now. Raises
+    ValueError when the state is of another identity or cannot be read.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"checkpoints must be a folder, but {folder} is a file")

@@ -26,8 +26,7 @@ def mean_loss(
 ) -> float:
     """Mean loss per counted label over the first `count` batches, without smoothing.
 
-    Works where the model is, in eval mode and without gradients; afterwards every
-    module is in the mode it was in.
+    In eval mode and without gradients; afterwards every module is as it was.
     """
     device, dtype = device_and_dtype(model)
     total = 0.0

@@ -42,8 +42,7 @@ class History:
     """What a run did, one entry per step; two equal runs have equal histories.
 
     losses in nats per counted label (label smoothing included), gradient_norms before
-    clipping, tokens = labels seen so far, evaluations = (steps done, value). seconds is
-    left out of comparisons.
+    clipping, tokens = labels seen so far, evaluations = (steps done, value).
     """
 
     steps: list[int] = field(default_factory=list)
@@ -75,25 +74,21 @@ def train(
 ) -> History:
     """Fit `model` in place and return what happened; the model is left in eval mode.
 
-    The model is trained where it is and in the type of its weights: for a GPU, say
-    `model.to(find_device())` before. Each batch is moved to it.
+    It is trained where it is: for a GPU, say `model.to(find_device())` before.
 
-    batches: step (from 0) -> tuple of tensors whose last one holds the labels; a pure
-        function, so a resumed run sees what the uninterrupted one saw.
+    batches: step (from 0) -> tuple of tensors whose last one holds the labels.
     loss: (model, batch, label_smoothing) -> scalar.
     evaluate: model -> number, called without gradients and in eval mode after every
         `evaluate_every` steps and after the last one.
     checkpoints: a folder. Every config.checkpoint_every steps the state is saved there,
         and a call that finds one resumes from it, with bit-equal losses.
 
-    The random numbers of a step (dropout) follow from (config.seed, step) alone; those
-    of the caller stay untouched.
+    Dropout follows from (config.seed, step) alone; the caller's random numbers stay.
 
-    Under `torchrun` the same call trains on all its processes: each takes its rows of
-    every batch, and the losses are those of one process (without dropout, and for a
-    loss that is a mean over the labels that are not IGNORED), whole or sharded
-    (COURSE_SHARD=1). Checkpoints need a folder that all processes share; a run may
-    resume with another number of processes.
+    Under `torchrun` the same call trains on all its processes, whole or sharded
+    (COURSE_SHARD=1): each takes its rows of every batch, and the losses are those of
+    one process (for a mean over the labels that are not IGNORED). Checkpoints need a
+    folder that all share; a run may resume with another number of processes.
 
     A loss or gradient that is not finite stops the run with a FloatingPointError.
     Whatever stops it (Ctrl-C too), the exception has the `history` so far; in a

@@ -21,10 +21,7 @@ Loss = Callable[[nn.Module, Batch, float], Tensor]
 def label_loss(
     logits: Float[Tensor, "b t v"], labels: Int64[Tensor, "b t"], label_smoothing: float
 ) -> Float[Tensor, ""]:
-    """Mean cross-entropy in nats over the labels that are not IGNORED (-100).
-
-    Computed in float32 at least.
-    """
+    """Mean cross-entropy in nats over the labels that are not IGNORED (-100)."""
     both = tuple(logits.shape[:2]), tuple(labels.shape)
     check_same("logits and labels: batch and length", *both)
     if values_are_at_hand(labels) and (labels == IGNORED).all():
@@ -46,10 +43,7 @@ def cross_entropy(
 def next_token_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:
-    """Loss of a decoder-only model on (inputs "b t", labels "b t").
-
-    In nats per label.
-    """
+    """Nats per label of a decoder-only model on (inputs "b t", labels "b t")."""
     inputs, labels = batch
     return label_loss(model(inputs), labels, label_smoothing)
 
@@ -57,18 +51,14 @@ def next_token_loss(
 def translation_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:
-    """Loss of an encoder-decoder on (source "b s", target_in "b t", labels "b t").
-
-    In nats per label.
-    """
+    """Nats per label of an encoder-decoder on (source "b s", target "b t", labels)."""
     source, target_in, labels = batch
     return label_loss(model(source, target_in), labels, label_smoothing)
 
 
 def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
-    """Loss of a classifier on (ids "b t", positions "b", labels "b") or (ids, labels).
-
-    Mean cross-entropy in nats per row.
+    """Nats per row of a classifier on (ids "b t", positions "b", labels "b"), or on
+    (ids, labels).
     """
     *inputs, labels = batch
     return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)

@@ -11,10 +11,8 @@ from torch import nn
 
 
 def find_device() -> torch.device:
-    """CUDA where there is one, else Apple's MPS, else the CPU.
-
-    Under `torchrun` each process gets a GPU of its own, or the CPU where this machine
-    has fewer GPUs than processes.
+    """CUDA, else Apple's MPS, else the CPU; a GPU a process of `torchrun`, or the
+    CPU for all.
     """
     if not torch.accelerator.is_available():
         return torch.device("cpu")
@@ -53,10 +51,7 @@ def device_and_dtype(model: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def is_watched() -> bool:
-    """Whether a progress bar would meet a person: a notebook or a terminal.
-
-    Never when the environment variable TQDM_DISABLE is set (and not 0).
-    """
+    """Whether a progress bar would meet a person, unless TQDM_DISABLE forbids it."""
     if os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
         return False
     ipython = sys.modules.get("IPython")

@@ -18,15 +18,12 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
     """The learning rate of one step, counted from 1.
 
     It rises linearly to config.learning_rate over warmup_steps, then falls to zero one
-    step after the last, along half a cosine ("cosine") or a line ("linear"), falls with
-    1 / sqrt(step) ("inverse_sqrt"), or stays ("constant"). With learning_rate =
-    (d_model * warmup_steps) ** -0.5, "inverse_sqrt" is equation 3 of Vaswani et al.
-    2017, section 5.3.
+    step after the last ("cosine", "linear"), falls with 1 / sqrt(step), or stays. With
+    learning_rate = (d_model * warmup_steps) ** -0.5, "inverse_sqrt" is equation 3 of
+    Vaswani et al. 2017, section 5.3.
     """
     if step > config.steps:
-        raise ValueError(
-            f"step={step} is past the end of the run, steps={config.steps}"
-        )
+        raise ValueError(f"step={step} is past the last, steps={config.steps}")
     peak = config.learning_rate
     warmup = config.warmup_steps
     if step < warmup:
@@ -47,8 +44,7 @@ def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     "plain" are norms, biases and tables with one row per token or position, which
     weight decay would only shrink. "hidden" are the weight matrices, known by
     `weight` in the last part of their name. "output" is the matrix of a module called
-    `head`, and weights with more than two axes, which Muon cannot take. A matrix that
-    serves as embedding and as head counts as embedding.
+    `head` (unless tied), and weights with more than two axes, which Muon cannot take.
     """
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     embeddings = {id(weight) for table in tables for weight in table.parameters()}
@@ -72,8 +68,7 @@ def build_optimizers(
 ) -> list[Optimizer]:
     """AdamW for everything, or Muon for the hidden matrices and AdamW for the rest.
 
-    AdamW (Loshchilov & Hutter 2019) runs with betas 0.9 and 0.95; norms, biases and
-    embeddings are never decayed. Both take their learning rate at each step. Under the
+    AdamW: Loshchilov & Hutter 2019. "plain" parameters are never decayed. Under the
     precision "bfloat16" Muon's matrix products run in bfloat16.
     """
     groups = parameter_groups(model)
@@ -103,9 +98,8 @@ class Muon(Optimizer):
     """Momentum whose every step is made orthogonal (Jordan et al. 2024).
 
     A step is scaled to the size of a step of AdamW (Liu et al. 2025, section 2.2), so
-    both share one learning rate. `torch.optim.Muon` always works in bfloat16, which is
-    many times slower on a CPU without it; this one works in `dtype`, or in that of the
-    weights.
+    both share one learning rate. `torch.optim.Muon` always works in bfloat16, slow on a
+    CPU without it; this one in `dtype`, or in that of the weights.
     """
 
     def __init__(
@@ -128,9 +122,8 @@ class Muon(Optimizer):
 
     def _move(self, weights: list[nn.Parameter], group: dict) -> None:
         """Change weights of one shape; stacked, their products run together."""
-        ahead = torch.stack(
-            [self._ahead(weight, group["momentum"]) for weight in weights]
-        )
+        momentum = group["momentum"]
+        ahead = torch.stack([self._ahead(weight, momentum) for weight in weights])
         updates = orthogonalize(ahead.to(self.dtype or ahead.dtype)).to(ahead.dtype)
         size = 0.2 * math.sqrt(max(ahead.shape[1:]))
         for weight, update in zip(weights, updates, strict=True):

@@ -63,10 +63,8 @@ class Processes:
         return fully_shard(model, mesh=mesh)
 
     def rows_of_rank(self, batch: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
-        """This rank's rows, and the weight of their mean loss.
-
-        Gradients are averaged over ranks; a mean over one rank's labels must count as
-        its part of all labels, times the number of ranks.
+        """This rank's rows, and the weight of their mean loss: its part of all labels,
+        times the number of ranks, over which gradients are averaged.
         """
         if self.count == 1:
             return batch, 1.0

@@ -2,15 +2,11 @@
 
 Knows scripts and the numbers that they gave. Knows nothing of what the numbers mean.
 
-A recorded run is two files in `notebooks/records/`, found by their name:
+A recorded run is two files in `notebooks/records/`:
 
     nb17_scaling.py     the script: `POINTS`, a list of dictionaries; `SEEDS`; and
                         `run(**point)`, which gives {name: number} for one point
-    nb17_scaling.json   the record: what `run` gave for each point, how long it took,
-                        where, when, by which commit, and a checksum of the script
-
-`make record NB=17` writes the record (`tools/record.py`). A notebook draws it, and runs
-a point itself.
+    nb17_scaling.json   the record, which `make record NB=17` writes (`tools/record.py`)
 """
 
 import hashlib
@@ -32,9 +28,8 @@ Numbers = dict[str, float]
 class Record:
     """What a script gave for each of its points, and how that came about.
 
-    cores: so many points ran at a time. versions: of Python, torch, NumPy and the
-    machine. script: a checksum of its text. results: for each point a dictionary of
-    "point", "numbers" and "seconds". confirmed: when a point last gave its numbers.
+    cores: so many points ran at a time. script: a checksum of its text. results: for
+    each point its "point", "numbers" and "seconds". confirmed: when one last did again.
     """
 
     date: str
@@ -73,10 +68,7 @@ def _count(number: int, unit: str) -> str:
 
 
 def load_script(name: str, root: Path = ROOT) -> ModuleType:
-    """The script `NAME.py` as a module, such as "nb17_scaling": its functions, POINTS.
-
-    root: of the project.
-    """
+    """The script `NAME.py` as a module, with its functions and POINTS."""
     spec = importlib.util.spec_from_file_location(name, root / FOLDER / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
     sys.modules[name] = script
@@ -85,10 +77,7 @@ def load_script(name: str, root: Path = ROOT) -> ModuleType:
 
 
 def load_record(name: str, root: Path = ROOT) -> Record:
-    """The record `NAME.json`, such as "nb17_scaling".
-
-    Print it, so that a reader sees that the numbers are recorded. root: of the project.
-    """
+    """The record `NAME.json`, such as "nb17_scaling". Print it: the reader should know."""
     text = (root / FOLDER / f"{name}.json").read_text("utf-8")
     try:
         content = json.loads(text)

@@ -36,7 +36,7 @@ from course_utils.training import loop
 
 for name in (
     "attention blocks config data.batches decoding export feedforward masks models "
-    "norms positions tokenizer looking.attentions looking.diagnostics "
+    "norms positions tokenizer looking.maps looking.diagnostics "
     "looking.intervening looking.metrics looking.plots looking.recording looking.views "
     "training.evaluation training.loop training.losses training.optimizers"
 ).split():

@@ -411,5 +411,5 @@ def test_pieces_show_what_was_computed(displayed):
     ):
         assert about["image/png"]["alt"] in view["text/plain"]
         assert picture["image/png"] and "sliders" in view["text/plain"]
-    with pytest.raises(ValueError, match=r"each of 2 tokens, got the shape \(40,\)"):
+    with pytest.raises(ValueError, match=r"tokens must be equal, got \(40,\) and \(2,\)"):
         show_sampling(scores, ["a", "b"], title="t")
