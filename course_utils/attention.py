@@ -93,8 +93,8 @@ def _visible(
 class Attend(nn.Module):
     """`attend` as a layer with named points: `queries`, `keys`, `scores`, `weights`.
 
-    Normally `attend`'s fast way runs and the points are idle. While `explicit` is on
-    (`recording` switches it) the same layer computes step by step through them.
+    While `explicit` is on (`recording` switches it) it computes step by step through
+    them, otherwise in one go.
     """
 
     def __init__(self, dropout: float = 0.0):
@@ -131,10 +131,8 @@ class Attend(nn.Module):
 
 
 class LayerCache:
-    """The keys and values that one layer has computed so far, each "b h k d".
-
-    Written in place, into a store that grows by doubling: for decoding, which needs no
-    gradients.
+    """The keys and values "b h k d" of one layer so far, in a store that is written in
+    place and doubles when full: for decoding, which needs no gradients.
     """
 
     def __init__(self):
@@ -176,8 +174,7 @@ def split_heads(
 class MultiHeadAttention(nn.Module):
     """Several attentions side by side, each in its own projection of the input.
 
-    d_memory: width of what keys and values are made from (default d_model).
-    head_dim: width of one head (default d_model / num_heads).
+    d_memory: width of what keys and values are made from. head_dim: width of one head.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """

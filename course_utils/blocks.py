@@ -40,9 +40,7 @@ class Residual(nn.Module):
 class EncoderBlock(nn.Module):
     """Self-attention, then a feed-forward network, each with a residual connection.
 
-    With `causal=True` it is also the block of a decoder-only model.
-
-    Source: Vaswani et al. 2017, section 3.1.
+    Source: Vaswani et al. 2017, section 3.1; with causal=True a block of GPT-2.
     """
 
     def __init__(self, config: StackConfig):
@@ -72,9 +70,7 @@ class EncoderBlock(nn.Module):
 class DecoderBlock(EncoderBlock):
     """An encoder block with cross-attention to the encoder's output in the middle.
 
-    d_memory: width of that output (default: the width of this stack).
-
-    Source: Vaswani et al. 2017, section 3.1.
+    d_memory: width of that output. Source: Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(self, config: StackConfig, d_memory: int | None = None):

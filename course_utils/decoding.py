@@ -15,14 +15,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.shapes import (
-    SequenceTooLongError,
-    check_ids,
-    check_index,
-    check_integer,
-    check_number,
-    values_are_at_hand,
-)
+from course_utils import shapes
 
 Step = Callable[[Tensor], Tensor]
 
@@ -60,15 +53,12 @@ def _check_settings(
 ) -> None:
     least = torch.finfo(torch.float32).tiny  # a smaller one would divide by 0
     if not least <= temperature < math.inf:
-        raise ValueError(
-            f"temperature must be > 0 in float32, got {temperature}; for the most "
-            "likely token there is `greedy`"
-        )
+        came = f"got {temperature}; for the most likely token there is `greedy`"
+        raise ValueError(f"temperature must be > 0 in float32, {came}")
     if top_k is not None and not 1 <= top_k <= vocab_size:
-        raise ValueError(
-            f"top_k={top_k} must be >= 1 and at most the vocabulary of {vocab_size}"
-        )
-    check_number("(0, 1]", top_p=1 if top_p is None else top_p)
+        most = f"at most the vocabulary of {vocab_size}"
+        raise ValueError(f"top_k={top_k} must be >= 1 and {most}")
+    shapes.check_number("(0, 1]", top_p=1 if top_p is None else top_p)
 
 
 def greedy(
@@ -119,7 +109,7 @@ def length_rule(length: int, length_penalty: float) -> float:
 
     Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty.
     """
-    check_number("[0, 100]", length_penalty=length_penalty)
+    shapes.check_number("[0, 100]", length_penalty=length_penalty)
     return ((5 + length) / 6) ** length_penalty
 
 
@@ -140,7 +130,7 @@ def beam_search(
     a text cut off at max_new_tokens competes too. `step` is called with b * beams rows,
     those of one prompt next to each other. Returns what `greedy` returns.
     """
-    check_integer(1, beams=beams)
+    shapes.check_integer(1, beams=beams)
     _check_request(prompt, max_new_tokens, stop_id, pad_id)
     ids = repeat(prompt, "b t -> b w t", w=beams)
     # Log-probabilities "b w" of the beams that go on; at first all are the same: one.
@@ -159,7 +149,7 @@ def beam_search(
     for length in range(1, max_new_tokens + 1):
         try:
             scores = _scores(step, rearrange(ids, "b w t -> (b w) t"), stop_id, pad_id)
-        except SequenceTooLongError:
+        except shapes.SequenceTooLongError:
             if length == 1:
                 raise
             finish(live, length - 1)  # what is written stays
@@ -188,7 +178,7 @@ class CachedStep:
     """
 
     def __init__(self, model: nn.Module):
-        _check_eval(model)
+        shapes.check_eval(model)
         self.model = model
         self.cache = model.new_cache()
         self.seen: Tensor | None = None
@@ -198,10 +188,8 @@ class CachedStep:
         """Scores of the token after each row; only new positions are computed."""
         known = 0 if self.seen is None else self.seen.shape[1]
         if known and not torch.equal(ids[:, :known], self.seen):
-            raise ValueError(
-                "ids must continue those of the last call, but an earlier id or the "
-                "number of rows changed: make a new CachedStep for a new text"
-            )
+            changed = "an earlier id or the number of rows changed"
+            raise ValueError(f"{changed}: make a new CachedStep for a new text")
         new = ids[:, known:].to(next(self.model.parameters()).device)
         scores = self.model(new, cache=self.cache)[:, -1]
         self.seen = ids.clone()  # the caller may write into its own
@@ -218,7 +206,7 @@ class TranslationStep:
 
     @torch.no_grad()
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
-        _check_eval(model)
+        shapes.check_eval(model)
         self.model = model
         self.source = source.to(next(model.parameters()).device)
         self.memory = model.encode(self.source)
@@ -230,11 +218,6 @@ class TranslationStep:
         memory = self.memory.repeat_interleave(times, dim=0)
         source = self.source.repeat_interleave(times, dim=0)
         return self.model.decode(ids.to(source.device), memory, source)[:, -1]
-
-
-def _check_eval(model: nn.Module) -> None:
-    if model.training:
-        raise ValueError("model must be in eval mode to decode: call model.eval()")
 
 
 @torch.no_grad()
@@ -253,7 +236,7 @@ def _extend(
     for _ in range(max_new_tokens):
         try:
             scores = _scores(step, ids, stop_id, pad_id)
-        except SequenceTooLongError:
+        except shapes.SequenceTooLongError:
             if ids is prompt:
                 raise
             break  # what is written stays
@@ -275,29 +258,26 @@ def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) ->
         raise ValueError(f"step must return ({len(ids)}, vocab_size), got {shape}")
     for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
         if id is not None:
-            check_index(scores.shape[1], "vocab_size", **{name: id})
+            shapes.check_index(scores.shape[1], "vocab_size", **{name: id})
     _check_finite(scores, f"step, at position {ids.shape[1]},")
     return scores
 
 
 def _check_finite(scores: Tensor, name: str) -> None:
-    """Raise ValueError unless each row has a highest score, and it is finite."""
     highest = scores.amax(-1)
     if not highest.isfinite().all():
-        raise ValueError(
-            f"{name} must give each row a finite highest score, got {highest.tolist()}"
-        )
+        rows = f"each row a finite highest score, got {highest.tolist()}"
+        raise ValueError(f"{name} must give {rows}")
 
 
 def _check_request(
     prompt: Tensor, max_new_tokens: int, stop_id: int | None, pad_id: int | None
 ) -> None:
-    check_integer(1, max_new_tokens=max_new_tokens)
-    check_ids(prompt, None, "prompt")
-    behind = prompt[:, 1:]  # some models begin a text with the token of padding
-    if pad_id is not None and values_are_at_hand(behind) and (behind == pad_id).any():
-        raise ValueError(
-            f"prompt must not hold padding, pad_id={pad_id}: the model would read it"
-        )
+    shapes.check_integer(1, max_new_tokens=max_new_tokens)
+    shapes.check_ids(prompt, None, "prompt")
+    seen = pad_id is not None and shapes.values_are_at_hand(prompt)
+    if seen and (prompt[:, 1:] == pad_id).any():  # some models begin a text with it
+        padding = f"padding, pad_id={pad_id}: the model would read it"
+        raise ValueError(f"prompt must not hold {padding}")
     if stop_id is not None and pad_id is None and len(prompt) > 1:
         raise ValueError(f"pad_id is needed for {len(prompt)} rows with a stop_id")

@@ -24,9 +24,8 @@ def _final_norm(config: configs.StackConfig) -> nn.Module:
 
 
 class Embedding(nn.Module):
-    """Ids to vectors of about unit size, plus positions, plus dropout.
-
-    Source: Vaswani et al. 2017, section 3.4 (the factor sqrt(d_model)).
+    """Ids to vectors of about unit size (the factor: Vaswani et al. 2017, section 3.4),
+    plus positions, plus dropout.
     """
 
     def __init__(self, vocab_size: int, config: configs.StackConfig):
@@ -76,9 +75,8 @@ class Encoder(nn.Module):
 
 
 class Classifier(nn.Module):
-    """An encoder and a head that names the class of one word, or of the whole text.
-
-    Source: Devlin et al. 2019 (BERT), section 3.2.
+    """An encoder and a head that names the class of a word or of a text, as in BERT
+    (Devlin et al. 2019, section 3.2).
     """
 
     def __init__(self, config: configs.ClassifierConfig):
@@ -104,10 +102,7 @@ class Classifier(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """The transformer of the paper: read a source, write a target that looks at it.
-
-    Source: Vaswani et al. 2017, figure 1.
-    """
+    """Read a source, write a target. Source: Vaswani et al. 2017, figure 1."""
 
     def __init__(self, config: configs.EncoderDecoderConfig):
         super().__init__()
@@ -196,10 +191,7 @@ class LanguageModel(nn.Module):
 
 
 class DecoderLM(LanguageModel):
-    """A decoder-only language model in the GPT-2 style.
-
-    Source: Radford et al. 2019, section 2.3.
-    """
+    """GPT-2, decoder only. Source: Radford et al. 2019, section 2.3."""
 
     def __init__(self, config: configs.DecoderConfig):
         super().__init__()
@@ -238,10 +230,7 @@ class DecoderLM(LanguageModel):
 
 
 class LlamaLM(LanguageModel):
-    """A decoder-only language model in the LLaMA style.
-
-    Source: Touvron et al. 2023, section 2.2.
-    """
+    """LLaMA, decoder only. Source: Touvron et al. 2023, section 2.2."""
 
     def __init__(self, config: configs.LlamaConfig):
         super().__init__()

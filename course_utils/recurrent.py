@@ -115,10 +115,9 @@ class RecurrentAttention(nn.Module):
 class RecurrentSeq2Seq(nn.Module):
     """Read the source one token after the other, then write the target in the same way.
 
-    The last state of the encoder is the first of the decoder (Sutskever et al. 2014;
-    Cho et al. 2014). With a `score` ("dot", "general", "additive", "cosine") every
-    decoder state also looks at all states of the encoder (Luong et al. 2015); with None
-    it does not, and that one state has to hold all of the source.
+    The last state of the encoder is the first of the decoder (Sutskever et al. 2014).
+    With a `score` ("dot", "general", "additive", "cosine") every decoder state also
+    looks at all states of the encoder (Luong et al. 2015); with None it does not.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sized
 from numbers import Integral, Real
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 IGNORED = -100  # label of a position that is not counted: padding, a given prompt
 
@@ -78,6 +78,12 @@ def check_type(expected: type, /, **values: object) -> None:
         if not isinstance(value, expected):
             kind = expected.__name__
             raise TypeError(f"{name} must be of type {kind}, got {describe(value)}")
+
+
+def check_eval(model: nn.Module) -> None:
+    """Raise unless a model that is to write a text is in eval mode."""
+    if model.training:
+        raise ValueError("model must be in eval mode to write: call model.eval()")
 
 
 def describe(value: object) -> str:

@@ -29,11 +29,8 @@ TokenIds = Sequence[int] | Int64[Tensor, "t"] | Int64[np.ndarray, "t"]
 class Tokenizer:
     """Text to ids and back, with four special tokens: `<pad>` `<bos>` `<eos>` `<unk>`.
 
-    Text is data: the characters "<eos>" inside a text are ordinary characters, and
-    `encode` never adds a special token.
-
-    pad_id, bos_id, eos_id, unk_id: the ids of the special tokens. vocab_size: the
-    highest id + 1, the number of rows that an embedding needs.
+    The characters "<eos>" inside a text are ordinary, and `encode` adds no special
+    token. vocab_size: the highest id + 1, the number of rows of an embedding.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, special: Mapping[str, str]):

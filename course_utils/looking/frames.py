@@ -42,8 +42,7 @@ def show_frames(
     along: "layer", "step", "position". title: the finding, as a sentence. axes, signed
     and roles: as in `plots.heatmap`, `points` and `bars`.
 
-    Raises ValueError for frames that differ in kind or size, hold numbers that are not
-    finite, or do not fit the captions or labels.
+    Raises ValueError for frames that differ in kind or size, or do not fit the labels.
     """
     frames = [_plain(frame) for frame in frames]
     captions, rows, columns = (list(map(str, c)) for c in (captions, rows, columns))

@@ -33,12 +33,10 @@ class Maps:
 
     recordings: for each {part: {layer label: weights "h q k"}}; texts: the tokens and
     those of the source; sides: {part: (queries, keys)}, places in `texts`; at: part,
-    layer and head that are chosen, as indices; sentence: the title, and what is found
-    in the chosen map.
+    layer and head that are chosen, as indices; sentence: title and finding.
 
     A part is "encoder", "decoder", "cross", or "self" where there is one text only. The
-    label of a layer is the number in which its name differs from the others of its
-    part, or several such numbers: "1.0" of "stage1.blocks.0".
+    label of a layer is the number, or numbers, in which names of its part differ.
     """
 
     def __init__(

@@ -2,10 +2,9 @@
 
 Knows axes and labels. Knows nothing of models; colors and alt texts are in `style`.
 
-One call draws one figure and displays it as a small PNG. `alt` says in one sentence
-what the figure shows; without it the running cell's metadata is asked, then the words
-in the figure serve. `roles={"loss": "mistake"}` gives a label the color of a role; it
-may name labels of other figures. Arrays are tensors, NumPy arrays or lists.
+One call displays one figure. `alt` says in one sentence what it shows; without it the
+cell's metadata is asked, then the words in the figure. `roles={"loss": "mistake"}`
+gives a label the color of a role. Arrays are tensors, NumPy arrays or lists.
 
 All raise ValueError for labels that do not fit and numbers that cannot be drawn.
 """
@@ -47,10 +46,9 @@ def heatmap(
 ) -> None:
     """Draw a matrix, or several with as many rows side by side: {title: matrix}.
 
-    `axes` names what runs (down the rows, along the columns). All matrices have one
-    color scale, named `scale`; it starts at 0, or is centered on 0 when `signed`. A
-    single matrix of up to 100 cells shows its numbers instead, and with `numbers`
-    several do. Of masks (bool, True = may look) the hidden cells are hatched.
+    `axes` names what runs (down the rows, along the columns). One color scale, named
+    `scale`, starts at 0, or is centered on 0 when `signed`. Up to 100 cells, or with
+    `numbers` more, show numbers instead; masks (True = may look) hatch what is hidden.
     """
     named = values if isinstance(values, Mapping) else {"": values}
     types = {str(getattr(one, "dtype", "")) for one in named.values()}
@@ -79,11 +77,10 @@ def attention_map(
 ) -> None:
     """Draw the weights of one head, "q k", or of several side by side, "h q k".
 
-    One row per query, one column per key; `title` is a string for one head, a list of
-    strings for several. Cells where `mask` ("q k", bool, True = may look) is False are
-    hatched, and colored as a mistake if a weight leaks there. Without a mask, later
-    keys are hatched if no query looks at one. `marks` frames cells (query, key) that
-    one expects, such as a known alignment.
+    `title`: a string for one head, a list for several. Cells where `mask` ("q k", bool,
+    True = may look) is False are hatched, or colored as a mistake if a weight leaks
+    there. Without a mask, later keys are hatched if no query looks at one. `marks`
+    frames cells (query, key), such as a known alignment.
     """
     heads = _array(weights, "weights")
     titles = title or [f"head {h}" for h in range(len(heads))]
@@ -117,9 +114,8 @@ def equation(
 ) -> None:
     """Draw matrices with their numbers, and signs between them, as one equation.
 
-    A part is a sign ("·", "=", "→") or (name, array, role); a vector is drawn as one
-    row. `rows` labels the rows of the first matrix, `columns`, {name: labels}, the
-    columns of the matrices with these names.
+    A part is a sign ("·", "=", "→") or (name, array, role). `rows` labels the rows of
+    the first matrix, `columns`, {name: labels}, the columns of those matrices.
     """
     parts, columns, rows = list(parts), columns or {}, list(rows)
     named = [part for part in parts if not isinstance(part, str)]
@@ -170,8 +166,8 @@ def curves(
 ) -> None:
     """Draw {label: y} or {label: (x, y)} as lines; `log` is "", "x", "y" or "xy".
 
-    `axes` labels (x, y). `lines` adds horizontal lines, {label: height}: a known floor,
-    a baseline. Every line is named at its end. A NaN among y leaves a gap.
+    `axes` labels (x, y). `lines` adds horizontal lines, {label: height}, such as a
+    baseline. A NaN among y leaves a gap.
     """
     points = {label: _points(values, label, log) for label, values in series.items()}
     figure, axis = style.panel(axes, title)
@@ -203,10 +199,7 @@ def points(
     roles: Named | None = None,
     alt: str | None = None,
 ) -> None:
-    """Draw {label: (x, y)} as points without lines; each label has its own marker.
-
-    `axes` labels (x, y). `texts` names points, {label: one text a point, or ""}.
-    """
+    """Draw {label: (x, y)} as points; `texts` names them, {label: one text a point}."""
     figure, axis = style.panel(axes, title)
     colors = style.colors_of(series, roles)
     for i, (label, values) in enumerate(series.items()):
@@ -236,8 +229,8 @@ def bars(
 ) -> None:
     """Draw one group of lying bars per label, one bar per series, {name: lengths}.
 
-    `axes` names (labels, lengths). Series that are runs of one kind, "seed 0", "seed
-    1", are dots of one color. `lines` adds named lines, {label: length}: a baseline.
+    `axes` names (labels, lengths). Runs of one kind, "seed 0", "seed 1", are dots of
+    one color. `lines` adds named lines, {label: length}, such as a baseline.
     """
     labels = [literal(label) for label in labels]
     kind = {n: f"each {n.split()[0]}" if _RUNS.fullmatch(n) else n for n in series}
@@ -250,10 +243,8 @@ def bars(
     figure, axis = style.panel(axes[::-1], title, size)
     for name, values in series.items():
         numbers = _array(values, f"series[{name!r}]", 1)
-        if len(numbers) != len(labels):
-            raise ValueError(
-                f"series[{name!r}]: {len(labels)} labels, got {len(numbers)}"
-            )
+        if (count := len(numbers)) != len(labels):
+            raise ValueError(f"series[{name!r}]: {len(labels)} labels, got {count}")
         thick, place = 0.76 / len(kinds), kinds.index(kind[name])
         at = np.arange(len(labels)) + (place - (len(kinds) - 1) / 2) * thick
         look = {"color": colors[kind[name]], "label": literal(kind[name])}
@@ -334,10 +325,7 @@ def arrows(
 
 
 def _array(values: Any, name: str, ndim: int | None = None) -> np.ndarray:
-    """The numbers as float64; a vector serves as a matrix of one row.
-
-    Raises ValueError for NaN or infinity, which leave a hole, and for other axes.
-    """
+    """The numbers as float64, none of them NaN or infinite; a vector as one row."""
     array = _numbers(values)
     if ndim == 2 and array.ndim == 1:
         array = array[None]
@@ -363,10 +351,8 @@ def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"series[{label!r}]: y must be finite, or NaN for a gap")
     for axis, numbers in (("x", x), ("y", y)):
         if axis in log and np.nanmin(numbers) <= 0:
-            raise ValueError(
-                f"series[{label!r}]: {axis} must be > 0 on a logarithmic axis, got "
-                f"{np.nanmin(numbers):.3g}"
-            )
+            axis = f"{axis} must be > 0 on a logarithmic axis"
+            raise ValueError(f"series[{label!r}]: {axis}, got {np.nanmin(numbers):.3g}")
     return x, y
 
 
@@ -383,9 +369,8 @@ def _matrices(
     lowest = min(matrix.min() for matrix in matrices.values())
     limit = max(np.abs(matrix).max() for matrix in matrices.values())
     if lowest < 0 and not signed:
-        raise ValueError(
-            f"values must be >= 0, or drawn by heatmap(signed=True), got {lowest:.3g}"
-        )
+        signs = "or drawn by heatmap(signed=True)"
+        raise ValueError(f"values must be >= 0, {signs}, got {lowest:.3g}")
     count, (height, width) = len(matrices), next(iter(matrices.values())).shape
     numbers = numbers or (count == 1 and height * width <= 100)
     alike = len({matrix.shape for matrix in matrices.values()}) == 1

@@ -19,7 +19,7 @@ from torch import nn
 
 from attention_views.living import living_page
 from course_utils.looking import style
-from course_utils.shapes import check_same, describe
+from course_utils.shapes import check_eval, check_same, describe
 from course_utils.tokenizer import BYTE_OF, Tokenizer
 
 OPENING = "Once upon a time, there was a little {girl named Lily}."
@@ -44,9 +44,7 @@ def share_page(
 ) -> Path:
     """Write a page in which the model runs, and return its path.
 
-    The file needs no network and no server: its weights are int8 with one scale a row.
-    Whoever opens it types a hero or an opening, and may ask each word what else was
-    likely and what it looked at, take another road, or silence a head.
+    The file needs no network: its weights are int8 with one scale a row.
 
     model: a `LlamaLM` of at most 4,000,000 weights. tokenizer: its own, from
     `train_bpe` or `train_words`. opening: how the first story begins; a part of it in
@@ -54,7 +52,7 @@ def share_page(
     before each text of the training, by default the tokenizer's end token.
 
     Raises TypeError for another model, ValueError for a larger one, weights that are
-    not finite, and a tokenizer of another vocabulary or kind. Nothing is written then.
+    not finite, and a tokenizer of another vocabulary or kind.
     """
     if type(model).__name__ != "LlamaLM":
         raise TypeError(f"model must be a LlamaLM, got {describe(model)}")
@@ -92,11 +90,9 @@ def show_story(
     """Write the page of `share_page` and show it in a frame, with a picture below.
 
     path: relative to the notebook, from where JupyterLab and the book read the page.
-    The cell stores the name of the file and the picture, and no weights. Arguments and
-    errors as in `share_page`; ValueError for a model in training mode.
+    Arguments and errors as in `share_page`.
     """
-    if model.training:
-        raise ValueError("model must be in eval mode to write: call model.eval()")
+    check_eval(model)
     about = {"title": title, "opening": opening, "start_id": start_id}
     path = share_page(model, tokenizer, path, **about)
     frame = FRAME.format(source=escape(quote(path.as_posix())), title=escape(title))

@@ -64,10 +64,7 @@ def dark(color: Any) -> np.ndarray:
 
 
 def literal(word: Any) -> str:
-    """A word as matplotlib draws it literally, and shows it in a legend.
-
-    A dollar sign would begin a formula, and a name that begins with "_" is left out.
-    """
+    """A word that matplotlib shall neither typeset as a formula nor leave out."""
     text = str(word).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
@@ -146,10 +143,7 @@ def legend_below(figure: Figure, least: int = 2) -> None:
 
 @styled
 def show(figure: Figure, alt: str | None = None) -> None:
-    """Display a figure as a PNG; `alt` is its alt text and its plain text.
-
-    The words and numbers that were drawn stand beside the picture, in its metadata.
-    """
+    """Display a figure as a PNG; `alt` and the words drawn stand in its metadata."""
     drawn = BytesIO()
     figure.set_dpi(_DPI)
     with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box
@@ -180,8 +174,7 @@ def cell_alt() -> str:
     """The alt text that the running cell keeps for its next figure, or "".
 
     A cell's metadata may hold `alt`, a list with one alt text per figure, so that the
-    code above a figure does not tell what the figure will show. JupyterLab, `make
-    refresh` and the tests send the metadata with the code; another front end may not.
+    code does not tell what the figure will show. Some front ends do not send it.
     """
     alts = _request().get("metadata", {}).get("alt", [])
     message, _ = running_cell()
@@ -193,10 +186,9 @@ def cell_alt() -> str:
 
 
 def running_cell() -> tuple[str, str]:
-    """The message that runs the cell, new at each run, and what the cell is known by.
+    """The message that runs the cell, new at each run, and the cell's id or code.
 
-    JupyterLab tells a cell's id; elsewhere a cell is known by its code. Two times ""
-    outside a kernel.
+    Two times "" outside a kernel.
     """
     request = _request()
     code = request.get("content", {}).get("code", "")
@@ -211,11 +203,7 @@ def _request() -> dict:
 
 
 def drawn_words(figure: Figure) -> list[str]:
-    """Each word and number that a figure shows, after it was drawn.
-
-    Titles, names of axes, ticks, legends, numbers in cells: in the order in which
-    matplotlib keeps them.
-    """
+    """Each word and number that a figure shows, in the order of matplotlib."""
     hidden = {text for axes in figure.axes for text in _not_drawn(axes.xaxis)}
     hidden |= {text for axes in figure.axes for text in _not_drawn(axes.yaxis)}
     return [

@@ -10,13 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from course_utils.training.losses import (
-    Batches,
-    Loss,
-    count_labels,
-    next_token_loss,
-    to_device,
-)
+from course_utils.training import losses
+from course_utils.training.losses import Batches, Loss, next_token_loss
 from course_utils.training.machine import device_and_dtype
 
 
@@ -34,8 +29,8 @@ def mean_loss(
     with evaluating(model):
         for step in range(count):
             batch = batches(step)
-            labels = count_labels(batch, step)
-            value = loss(model, to_device(batch, device, dtype), 0.0)
+            labels = losses.count_labels(batch, step)
+            value = loss(model, losses.to_device(batch, device, dtype), 0.0)
             total += value.item() * labels
             counted += labels
     return total / counted

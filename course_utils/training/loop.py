@@ -7,8 +7,7 @@ nothing of architectures, data or text.
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,21 +18,11 @@ from torch import nn
 from tqdm import tqdm
 
 from course_utils.config import TrainConfig
+from course_utils.training import losses, optimizers
 from course_utils.training.cpu_speed import faster_on_cpu
 from course_utils.training.evaluation import evaluating
-from course_utils.training.losses import (
-    Batches,
-    Loss,
-    count_labels,
-    next_token_loss,
-    to_device,
-)
+from course_utils.training.losses import Batches, Loss, next_token_loss
 from course_utils.training.machine import device_and_dtype, find_precision, is_watched
-from course_utils.training.optimizers import (
-    build_optimizers,
-    learning_rate_at,
-    set_learning_rate,
-)
 from course_utils.training.processes import Processes, to_number
 
 
@@ -105,7 +94,8 @@ def train(
     bar = tqdm(total=config.steps, initial=first, unit="step", disable=quiet)
     started = time.perf_counter() - history.seconds
     try:
-        with _own_random_numbers(run.device), faster_on_cpu(run.precision), bar:
+        cuda = [run.device] if run.device.type == "cuda" else []
+        with torch.random.fork_rng(cuda), faster_on_cpu(run.precision), bar:
             for step in range(first, config.steps):
                 run.step(step)
                 done = step + 1
@@ -127,19 +117,6 @@ def train(
     return history
 
 
-@contextmanager
-def _own_random_numbers(device: torch.device) -> Iterator[None]:
-    """What is drawn inside leaves the random numbers outside as they were."""
-    cuda = [device] if device.type == "cuda" else []
-    outside = torch.mps.get_rng_state() if device.type == "mps" else None
-    try:
-        with torch.random.fork_rng(cuda):
-            yield
-    finally:
-        if outside is not None:
-            torch.mps.set_rng_state(outside)
-
-
 class _Run:
     """A model with everything that moves while it is trained."""
 
@@ -153,7 +130,7 @@ class _Run:
         self.processes = Processes(self.device)
         self.identity = self.identify() if config.checkpoint_every else {}
         self.parallel = self.processes.parallel(model)
-        self.optimizers = build_optimizers(model, config, self.precision)
+        self.optimizers = optimizers.build_optimizers(model, config, self.precision)
         self.history = History()
         model.zero_grad()
         model.train()
@@ -166,9 +143,9 @@ class _Run:
         """One batch, one change of the weights."""
         self.seed(step)
         batch = self.batches(step)
-        counted = count_labels(batch, step)
+        counted = losses.count_labels(batch, step)
         batch, weight = self.processes.rows_of_rank(batch)
-        batch = to_device(batch, self.device, self.dtype)
+        batch = losses.to_device(batch, self.device, self.dtype)
         with self.autocast():
             loss = self.loss(self.parallel, batch, self.config.label_smoothing)
             loss = loss * weight
@@ -176,8 +153,8 @@ class _Run:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
         value, norm = self.processes.mean(loss), to_number(norm)
         _check_finite(step, loss=value, gradient_norm=norm)
-        rate = learning_rate_at(step + 1, self.config)
-        set_learning_rate(self.optimizers, rate)
+        rate = optimizers.learning_rate_at(step + 1, self.config)
+        optimizers.set_learning_rate(self.optimizers, rate)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad()

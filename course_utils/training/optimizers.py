@@ -23,7 +23,7 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
     Vaswani et al. 2017, section 5.3.
     """
     if step > config.steps:
-        raise ValueError(f"step={step} is past the last, steps={config.steps}")
+        raise ValueError(f"step={step} is past the end, steps={config.steps}")
     peak = config.learning_rate
     warmup = config.warmup_steps
     if step < warmup:

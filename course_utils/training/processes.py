@@ -18,11 +18,8 @@ from course_utils.shapes import IGNORED
 class Processes:
     """The processes that train one model together, seen from one of them.
 
-    Each holds the whole model (DistributedDataParallel), or, with COURSE_SHARD=1 in the
-    environment, a part of every matrix (`fully_shard`: Rajbhandari et al. 2020, ZeRO
-    stage 3).
-
-    device: where the model is; under `torchrun` the process's own GPU, or the CPU.
+    Each holds the whole model (DistributedDataParallel), or, with COURSE_SHARD=1, a
+    part of every matrix (`fully_shard`: Rajbhandari et al. 2020, ZeRO stage 3).
     """
 
     def __init__(self, device: torch.device):
@@ -36,10 +33,8 @@ class Processes:
             return
         local_rank = int(os.environ["LOCAL_RANK"])
         if device.type == "cuda" and device.index != local_rank:
-            raise ValueError(
-                f"model is on {device} in the process of local rank {local_rank}: "
-                "move each to its own GPU by model.to(find_device())"
-            )
+            cure = "move each to its own GPU by model.to(find_device())"
+            raise ValueError(f"model is on {device} in rank {local_rank}: {cure}")
         if device.type == "cuda":
             torch.cuda.set_device(device)
         if not dist.is_initialized():

@@ -77,7 +77,7 @@ def load_script(name: str, root: Path = ROOT) -> ModuleType:
 
 
 def load_record(name: str, root: Path = ROOT) -> Record:
-    """The record `NAME.json`, such as "nb17_scaling". Print it: the reader should know."""
+    """The record `NAME.json`. Print it: a reader should see that it is recorded."""
     text = (root / FOLDER / f"{name}.json").read_text("utf-8")
     try:
         content = json.loads(text)
