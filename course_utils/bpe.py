@@ -49,10 +49,8 @@ class BytePairs:
     def add(self, pair: Pair) -> int:
         """Learn one more merge and return the id that it makes."""
         if pair in self.made or not all(FIRST <= id < self.vocab_size for id in pair):
-            raise ValueError(
-                f"pair must be a new pair of ids in [{FIRST}, "
-                f"vocab_size={self.vocab_size}), got {pair}"
-            )
+            known = f"[{FIRST}, vocab_size={self.vocab_size})"
+            raise ValueError(f"pair must be a new pair of ids in {known}, got {pair}")
         left, right = pair
         self.made[pair] = self.vocab_size
         self.pieces.append(self.pieces[left] + self.pieces[right])

@@ -147,10 +147,8 @@ def rotate(
     Source: Su et al. 2021, section 3.4.2.
     """
     if not len(cos) == len(sin) == x.shape[-2]:  # a single row would serve for all
-        raise ValueError(
-            f"cos and sin must have {x.shape[-2]} rows, one per position of x, got "
-            f"{len(cos)} and {len(sin)}"
-        )
+        rows = f"{x.shape[-2]} rows, one per position of x"
+        raise ValueError(f"cos and sin need {rows}, got {len(cos)} and {len(sin)}")
     first, second = x.chunk(2, dim=-1)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     return x * cos + torch.cat([-second, first], dim=-1) * sin

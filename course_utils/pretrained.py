@@ -69,10 +69,10 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     folder = Path(name)
     if str(name) in SHIPPED:
         if (folder / CONFIG).is_file():
-            raise ValueError(
-                f"{name!r} is a shipped model and a folder here: load('./{name}') "
-                "opens the folder; rename it to get the shipped one"
+            here = (
+                f"load('./{name}') opens the folder; rename it to get the shipped one"
             )
+            raise ValueError(f"{name!r} is a shipped model and a folder here: {here}")
         folder = FOLDER / name
     for file in (CONFIG, TOKENIZER, WEIGHTS):
         if not (folder / file).is_file():

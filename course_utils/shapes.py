@@ -151,10 +151,8 @@ def check_mask_of(ids: Tensor, mask: Tensor, heads: int, keys: int) -> None:
     check_mask(mask, (len(ids), heads, ids.shape[1], keys))
     hides = mask.shape == ids.shape and values_are_at_hand(ids) and not mask.all()
     if hides and torch.equal(mask, ids != ids[~mask][0]):
-        raise ValueError(
-            "mask must be (query, key), but this one is (batch, key), of padding: give "
-            "it as mask[:, None, None, :]"
-        )
+        cure = "of padding: give it as mask[:, None, None, :]"
+        raise ValueError(f"mask must be (query, key), but this is (batch, key), {cure}")
 
 
 class SequenceTooLongError(ValueError):
@@ -164,7 +162,5 @@ class SequenceTooLongError(ValueError):
 def check_length(max_length: int, start: int, length: int) -> None:
     """Raise unless `length` positions from `start` on are below max_length."""
     if start + length > max_length:
-        raise SequenceTooLongError(
-            f"sequence too long: it ends at position {start + length - 1}, but "
-            f"max_length={max_length}"
-        )
+        last = f"it ends at position {start + length - 1}"
+        raise SequenceTooLongError(f"sequence too long: {last}, but {max_length=}")

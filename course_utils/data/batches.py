@@ -55,10 +55,9 @@ class _Batches:
 class PackedBatches(_Batches):
     """Windows of one long stream of token ids: eos, text, eos, text, eos, ...
 
-    `batches(step)` -> (inputs "b t", labels "b t") with t = length, without padding.
-    The labels are the next tokens of the inputs. An epoch cuts the stream into adjacent
-    windows from an offset drawn for it, and deals them in random order; those that do
-    not fill a batch are left out.
+    `batches(step)` -> (inputs "b t", labels "b t"), the next tokens, with t = length.
+    An epoch cuts the stream into adjacent windows from an offset drawn for it, and
+    deals them in random order; those that do not fill a batch are left out.
     """
 
     def __init__(
@@ -68,10 +67,8 @@ class PackedBatches(_Batches):
         check_integer(1, length=length)
         needed = (batch_size + 1) * length
         if len(stream) < needed:
-            raise ValueError(
-                f"rows must hold at least (batch_size + 1) * length = {needed} tokens, "
-                f"eos included, got {len(stream)}"
-            )
+            least = f"(batch_size + 1) * length = {needed} tokens, eos included"
+            raise ValueError(f"rows must hold at least {least}, got {len(stream)}")
         self.stream = stream
         self.length = length
         # One window fewer than fits, so that every offset has the same number.
@@ -169,9 +166,9 @@ def padded_batches(
 ) -> RowBatches:
     """Batches of whole texts for a decoder-only model (see `RowBatches`).
 
-    `batches(step)` -> (inputs "b t", labels "b t") with t = longest row + 1, rounded up
-    to a `multiple`: CPUs in bfloat16 are faster with few different lengths. The inputs
-    are bos + row, then pad; the labels are row + eos, then IGNORED.
+    `batches(step)` -> inputs "b t", bos + row, then pad; and labels "b t", row + eos,
+    then IGNORED; t is the longest row + 1, rounded up to a `multiple`: CPUs in bfloat16
+    are faster with few different lengths.
     """
     _check_special(special, "pad_id", "bos_id", "eos_id")
     texts = [
@@ -199,9 +196,8 @@ def pair_batches(
 ) -> RowBatches:
     """Batches of (source ids, target ids) for an encoder-decoder (see `RowBatches`).
 
-    `batches(step)` -> (source "b s", target "b t", labels "b t"). The source is padded
-    with pad; the target is bos + target ids, then pad; the labels are target ids + eos,
-    then IGNORED.
+    `batches(step)` -> source "b s", padded; target "b t", bos + target ids, then pad;
+    and labels "b t", target ids + eos, then IGNORED.
     """
     _check_special(special, "pad_id", "bos_id", "eos_id")
     sources = []
@@ -231,9 +227,8 @@ def labelled_batches(
     """Batches of labelled texts for a classifier (see `RowBatches`).
 
     rows: (ids, position, label) each, for a label of the word at that position, or
-    (ids, label) each, for a label of the text. Labels are integers >= 0.
-    `batches(step)` -> (ids "b t", positions "b", labels "b"), or (ids, labels). The ids
-    are padded with pad.
+    (ids, label) each. Labels are integers >= 0. `batches(step)` -> padded ids "b t",
+    positions "b" and labels "b", or (ids, labels).
     """
     _check_special(special, "pad_id")
     if {len(row) for row in rows} not in ({2}, {3}):
@@ -303,6 +298,5 @@ def _check_special(special: Any, *names: str) -> None:
         id = getattr(special, name)
         check_integer(0, **{f"special.{name}": id})
         if name != "pad_id" and "pad_id" in names and id == special.pad_id:
-            raise ValueError(
-                f"pad_id and {name} are both {id}: padding needs its own token"
-            )
+            both = f"pad_id and {name} are both {id}"
+            raise ValueError(f"{both}: padding needs its own token")

@@ -2,8 +2,8 @@
 
 Each takes the model, or one part of it, as a callable and returns True (or a list of
 names) if it has the fault. A check that could not have found its fault raises
-ValueError instead. Outputs count as changed when they differ by more than the rounding
-of their type, 1e-5 at least, times the largest of them (times 1 if that is smaller).
+ValueError instead. Outputs count as changed when they differ by more than rounding:
+1e-5 at least, times the largest of them if that is above 1.
 """
 
 import math
@@ -63,10 +63,7 @@ def changes_when_repeated(outputs: Callable[..., Tensor], *inputs: Tensor) -> bo
 
 @torch.no_grad()
 def leaks_future(logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int) -> bool:
-    """Does a logit change when only *later* tokens change? A decoder's must not.
-
-    logits: ids "b t" -> "b t v". Every cut between two positions is tried.
-    """
+    """Does a logit "b t v" change when only *later* tokens change? It must not."""
     check_ids(ids, vocab_size)
     if ids.shape[1] < 2:
         raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
@@ -81,10 +78,7 @@ def leaks_future(logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int) -> 
 
 @torch.no_grad()
 def sees_padding(outputs: Logits, ids: Int64[Tensor, "b t"], pad_id: int) -> bool:
-    """Does an output at a real token change when three paddings are appended?
-
-    outputs: ids "b t" -> "b t m"; the ids hold no pad_id yet.
-    """
+    """Does an output "b t m" at a real token change when padding is appended?"""
     if (ids == pad_id).any():
         raise ValueError(f"ids must not hold pad_id={pad_id} yet: it is appended here")
     padded = torch.cat([ids, torch.full_like(ids[:, :1], pad_id).expand(-1, 3)], dim=1)
@@ -111,10 +105,9 @@ def ignores_source(
 
 @torch.no_grad()
 def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
-    """Does the last output stay when all tokens before the last are put in reverse?
+    """Does the last output of "b t m" stay when all tokens before it are reversed?
 
-    outputs: ids "b t" -> "b t m". Under a causal mask two or more layers betray some
-    order even without positions.
+    Under a causal mask two or more layers betray some order even without positions.
     """
     other = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
     if torch.equal(ids, other):
@@ -125,10 +118,7 @@ def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
 
 @torch.no_grad()
 def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
-    """Does the output of a row depend on the rest of the batch? It must not.
-
-    outputs: rows "b ..." -> "b ...", of two different rows at least.
-    """
+    """Does the output of a row "b ..." depend on the rest of the batch? It must not."""
     if rows.ndim == 0 or len(rows) < 2 or (rows == rows[:1]).all():
         raise ValueError("rows must be at least two different ones")
     together = _steady(outputs, rows)

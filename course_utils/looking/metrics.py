@@ -26,10 +26,8 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
     """
     check_integer(1, num_tokens=num_tokens, num_bytes=num_bytes)
     if num_tokens > 2 * num_bytes:
-        raise ValueError(
-            f"num_tokens={num_tokens} must be the smaller of the two, but "
-            f"num_bytes={num_bytes}: are they exchanged?"
-        )
+        both = f"num_tokens={num_tokens} and num_bytes={num_bytes}"
+        raise ValueError(f"{both}: are they exchanged?")
     if not 0 <= nats_per_token < math.inf:
         raise ValueError(f"nats_per_token must be finite, >= 0, got {nats_per_token}")
     return nats_per_token * num_tokens / math.log(2) / num_bytes
@@ -61,10 +59,8 @@ def exact_match(
 def _check_sentences(hypotheses: Sequence, references: Sequence[Sequence[str]]) -> None:
     for sentences in (hypotheses, *references):
         if isinstance(sentences, str) or len(sentences) == 0:
-            raise TypeError(
-                "hypotheses and each of references must be a list of strings, one or "
-                f"more, got {describe(sentences)}"
-            )
+            each = "hypotheses and each of references must be a list of strings"
+            raise TypeError(f"{each}, one or more, got {describe(sentences)}")
     check_same("lengths of hypotheses and references", len(hypotheses), len(references))
 
 

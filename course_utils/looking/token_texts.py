@@ -24,18 +24,14 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
     if hasattr(tokens, "encodings"):
         count = len(tokens.encodings or [])  # None from a tokenizer that is not fast
         if count != 1:
-            raise ValueError(
-                f"{name} must be one text, encoded by a fast tokenizer, such as "
-                f"encoding[0]; got {count}"
-            )
+            one = "one text, encoded by a fast tokenizer, such as encoding[0]"
+            raise ValueError(f"{name} must be {one}; got {count}")
         tokens = tokens.encodings[0]
     if isinstance(tokens, tokenizers.Encoding):
         return _readable(tokens.tokens, tokens.special_tokens_mask)
     if isinstance(tokens, str | Mapping):
-        raise TypeError(
-            f"{name} must be a list of strings or a tokenizer's encoding, got "
-            f"{describe(tokens)}"
-        )
+        kinds = "a list of strings or a tokenizer's encoding"
+        raise TypeError(f"{name} must be {kinds}, got {describe(tokens)}")
     tokens = list(tokens)
     for place, token in enumerate(tokens):
         check_type(str, **{f"{name}[{place}]": token})

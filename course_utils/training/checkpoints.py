@@ -81,10 +81,8 @@ def load_checkpoint(
     for name in identity | saved:
         there, here = saved.get(name), identity.get(name)
         if there != here:
-            raise ValueError(
-                f"checkpoint {newest} is of another run: {name} is {there} in the "
-                f"checkpoint and {here} in this run"
-            )
+            differ = f"{name} is {there} in the checkpoint and {here} in this run"
+            raise ValueError(f"checkpoint {newest} is of another run: {differ}")
     for optimizer in parts[1]:
         optimizer.zero_grad()  # with gradients there, no moments would be laid out
     tensors = _tensors(parts)

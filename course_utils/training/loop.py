@@ -225,18 +225,13 @@ def _is_due(done: int, every: int, steps: int) -> bool:
 def _check_finite(step: int, **values: float) -> None:
     for name, value in values.items():
         if not math.isfinite(value):
-            raise FloatingPointError(
-                f"{name} is {value} at step {step} (no update was made); try a lower "
-                "learning_rate or a longer warm-up"
-            )
+            cure = "(no update was made); try a lower learning_rate or a longer warm-up"
+            raise FloatingPointError(f"{name} is {value} at step {step} {cure}")
 
 
 def _check_request(config, evaluate, evaluate_every, checkpoints) -> None:
     if evaluate_every and evaluate is None:
         raise ValueError(f"evaluate_every={evaluate_every} needs evaluate, got None")
-    every = config.checkpoint_every
-    if (checkpoints is None) != (every == 0):
-        raise ValueError(
-            f"checkpoints={checkpoints} and config.checkpoint_every={every} must be "
-            "given together or not at all"
-        )
+    if (checkpoints is None) != (config.checkpoint_every == 0):
+        both = f"{checkpoints=!s} and config.checkpoint_every={config.checkpoint_every}"
+        raise ValueError(f"{both} must be given together or not at all")
