@@ -77,8 +77,8 @@ class ClassifierConfig(_Checked):
 class EncoderDecoderConfig(_Checked):
     """A translator: two stacks, which may differ in every size.
 
-    share_weights uses one matrix as both embeddings and output projection (Vaswani et
-    al. 2017, section 3.4): one vocabulary, one width.
+    share_weights: one matrix as both embeddings and output projection (Vaswani et al.
+    2017, section 3.4).
     """
 
     source_vocab_size: int

@@ -4,6 +4,8 @@ Knows the names that `transformers` gives to settings and weights; it writes and
 the files. Knows nothing of training.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,8 @@ def export_llama(
     if tokenizer is not None:
         sizes = tokenizer.vocab_size, model.config.vocab_size
         check_same("tokenizer and model: vocab_size", *sizes)
-    _as_theirs(model, tokenizer).save_pretrained(folder)
+    with _without_bars():
+        _as_theirs(model, tokenizer).save_pretrained(folder)
     if tokenizer is not None:
         _their_tokenizer(tokenizer, model.config.max_length).save_pretrained(folder)
     count = sum(weight.numel() for weight in model.parameters())
@@ -150,9 +153,10 @@ def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
     local = {"local_files_only": True}
     try:
         config = _our_config(transformers.AutoConfig.from_pretrained(folder, **local))
-        theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype="auto", output_loading_info=True, **local
-        )
+        with _without_bars():
+            theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
+                folder, dtype="auto", output_loading_info=True, **local
+            )
     except Exception as error:  # transformers raises errors of many types
         reason = str(error).strip().split("\n")[0][:200]
         raise ValueError(f"{folder} does not hold a plain LLaMA: {reason}") from error
@@ -168,6 +172,20 @@ def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
         return model, None
     auto = transformers.AutoTokenizer.from_pretrained(folder, **local)
     return model, from_transformers(auto, new_pad=False)
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """No progress bar of transformers for what takes a moment."""
+    from transformers.utils import logging
+
+    enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if enabled:
+            logging.enable_progress_bar()
 
 
 def _our_config(theirs: Any) -> LlamaConfig:

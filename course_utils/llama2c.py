@@ -1,5 +1,7 @@
 """Read a LLaMA that the program llama2.c wrote, with its tokenizer.
 
+Knows the layout of its two files. Knows nothing of training.
+
 A model is a header of seven int32 (dim, hidden_dim, n_layers, n_heads, n_kv_heads,
 vocab_size, seq_len; a negative vocab_size says that the output matrix is not the
 embedding) and then float32 matrices. A tokenizer is an int32 and then, for each token,

@@ -145,8 +145,10 @@ class RecurrentSeq2Seq(nn.Module):
             real = source != self.pad_id
             stray = ~real[:, 0] | (real[:, 1:] & ~real[:, :-1]).any(dim=1)
             if stray.any():
-                end = f"pad_id={self.pad_id} at the end only"
-                raise ValueError(f"source must begin with a token and hold {end}")
+                raise ValueError(
+                    f"source must begin with a token and hold pad_id={self.pad_id} at "
+                    f"the end only; row {int(stray.nonzero()[0])} does not"
+                )
         return self.encoder(self.source_embedding(source))[0]
 
     def decode(

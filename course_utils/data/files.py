@@ -19,15 +19,11 @@ SUFFIXES = (".txt", ".jsonl", ".parquet", ".tsv")
 OTHER_SUFFIXES = (".csv", ".json", ".gz", ".zip", ".md")
 # The names of the two sides of a pair, in the order in which they are looked for.
 PAIR_COLUMNS = [("source", "target"), ("english", "non_english"), ("en", "es")]
-LANGUAGES = {
-    *("english", "spanish", "vietnamese", "russian", "french", "german"),
-    *("en", "es", "vi", "ru", "fr", "de"),
-}
+LANGUAGES = {"english", "spanish", "vietnamese", "russian", "french", "german"}
+LANGUAGES |= {"en", "es", "vi", "ru", "fr", "de"}
 # A first line of a .tsv file is a header if two of its cells are among these.
-HEADER_NAMES = {
-    *LANGUAGES,
-    *("source", "target", "non_english", "text", "sentence", "label", "id", "idx"),
-}
+HEADER_NAMES = LANGUAGES | {"source", "target", "non_english", "text", "sentence"}
+HEADER_NAMES |= {"label", "id", "idx"}
 
 
 class EmptyText(ValueError):  # noqa: N818 - the name says what is wrong with the row

@@ -351,8 +351,8 @@ def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"series[{label!r}]: y must be finite, or NaN for a gap")
     for axis, numbers in (("x", x), ("y", y)):
         if axis in log and np.nanmin(numbers) <= 0:
-            axis = f"{axis} must be > 0 on a logarithmic axis"
-            raise ValueError(f"series[{label!r}]: {axis}, got {np.nanmin(numbers):.3g}")
+            what = f"series[{label!r}]: {axis} must be > 0 on a logarithmic axis"
+            raise ValueError(f"{what}, got {np.nanmin(numbers):.3g}")
     return x, y
 
 

@@ -72,7 +72,8 @@ def train(
     checkpoints: a folder. Every config.checkpoint_every steps the state is saved there,
         and a call that finds one resumes from it, with bit-equal losses.
 
-    Dropout follows from (config.seed, step) alone; the caller's random numbers stay.
+    Dropout follows from (config.seed, step) alone; the caller's random numbers stay
+    (but for those of MPS).
 
     Under `torchrun` the same call trains on all its processes, whole or sharded
     (COURSE_SHARD=1): each takes its rows of every batch, and the losses are those of

@@ -151,10 +151,9 @@ def _by_shape(weights: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
 def orthogonalize(
     matrix: Float[Tensor, "*batch rows columns"], steps: int = 5
 ) -> Float[Tensor, "*batch rows columns"]:
-    """Push all singular values of a matrix towards 1, roughly (into 0.7 … 1.2).
+    """Push all singular values of each matrix towards 1, roughly (into 0.7 … 1.2).
 
-    A Newton-Schulz iteration with the coefficients of Jordan et al. 2024: products of
-    matrices only, no decomposition. A stack of matrices is treated matrix by matrix.
+    A Newton-Schulz iteration with the coefficients of Jordan et al. 2024.
     """
     # A step makes x into a x + (b square + c square²) x, with square = x xᵀ.
     a, b, c = 3.4445, -4.7750, 2.0315
