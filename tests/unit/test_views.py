@@ -411,5 +411,7 @@ def test_pieces_show_what_was_computed(displayed):
     ):
         assert about["image/png"]["alt"] in view["text/plain"]
         assert picture["image/png"] and "sliders" in view["text/plain"]
-    with pytest.raises(ValueError, match=r"tokens must be equal, got \(40,\) and \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"tokens must be equal, got \(40,\) and \(2,\)"
+    ):
         show_sampling(scores, ["a", "b"], title="t")
