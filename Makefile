@@ -84,7 +84,7 @@ reset: $(READY)  ## bring back one working copy: NB=01
 	@$(RUN) -m tools.working_copies reset $(NB)
 
 book: $(READY) $(BOOK_READY)  ## build the HTML book from the stored outputs
-	@$(RUN) -m attention_views.typeface > notebooks/book/static/typeface.css
+	@$(RUN) -m attention_views > notebooks/book/static/typeface.css
 	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \
 	  --config notebooks/book/_config.yml --toc notebooks/book/_toc.yml
 	@$(RUN) -m tools.storyteller page _build/html/notebooks/runs/storyteller.html

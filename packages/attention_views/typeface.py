@@ -3,17 +3,15 @@
 Knows fonts. Without the packages fontpkg-fira-sans and fonttools a page gets none, and
 takes a typeface of the system.
 
-    python -m attention_views.typeface               the style rule for pages
-    python -m attention_views.typeface images/*.svg  into each drawing, its own letters
+    python -m attention_views               the style rule for pages
+    python -m attention_views images/*.svg  into each drawing, its own letters
 """
 
 import re
-import sys
 from base64 import b64encode
 from functools import cache
 from html import unescape
 from io import BytesIO
-from pathlib import Path
 
 LATIN = "".join(map(chr, [*range(0x20, 0x7F), *range(0xA0, 0x100)]))
 SIGNS = "–—‘’“”…→←↑↓√−≤≥∞≈⏎␣"
@@ -50,11 +48,3 @@ def with_typeface(drawing: str) -> str:
     letters = "".join(sorted({*words, " "} - {"\n"}))
     rule = f"<style>{font_face(letters, 'Fira Sans').strip()}</style>"
     return f"{head}\n{rule}\n{body}"
-
-
-if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]):
-        drawing = with_typeface(path.read_text("utf-8"))
-        path.write_text(drawing, encoding="utf-8", newline="\n")
-    if not sys.argv[1:]:
-        print(font_face(), end="")
