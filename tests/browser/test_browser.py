@@ -178,13 +178,13 @@ def test_a_still_stands_only_where_the_view_does_not_live(
     chromium, every, tmp_path, alive
 ):
     """Without the script, which is what stands in every other notebook of a page."""
-    outputs = every[0 if alive else 2 : 20]
+    outputs = every[0 if alive else 2 : 18]
     with watched(chromium, exported(outputs, tmp_path / "page.html")) as page:
         stills = page.locator("img")
         assert stills.count() == len(outputs) // 2
         page.locator(OURS).first.wait_for()
-        assert page.locator("img:visible").count() == (0 if alive else 9)
-        assert page.get_by_text("trust the notebook").count() == (0 if alive else 9)
+        assert page.locator("img:visible").count() == (0 if alive else 8)
+        assert page.get_by_text("trust the notebook").count() == (0 if alive else 8)
 
 
 def test_a_view_that_cannot_be_drawn_keeps_its_sentence_and_its_still(
@@ -353,9 +353,9 @@ def test_frames_are_scrubbed_on_the_picture_and_are_numbers(
 def test_nothing_is_wider_than_a_phone(chromium, every, displayed, tmp_path):
     many = {"": random_weights(12, 20, 20)}
     show_attention(many, [f"word{i}" for i in range(20)], title="Many heads.")
-    address = exported([*every[:20], *displayed], tmp_path / "page.html")
+    address = exported([*every[:18], *displayed], tmp_path / "page.html")
     with watched(chromium, address, viewport={"width": 360, "height": 700}) as page:
-        page.locator(".title").nth(10).wait_for()
+        page.locator(".title").nth(9).wait_for()
         keep_views(page, "phone")
         for one in page.locator(OURS).all():
             assert one.evaluate("one => one.scrollWidth <= one.clientWidth")

@@ -3,7 +3,7 @@
 `make check` leaves out what is marked `slow` or `long`. A test function whose items
 take more than SLOW CPU-seconds together and that is not marked fails: mark it, or make
 it quick. `make measure` writes the usual CPU-seconds of tests and cells, by which the
-longest come first and a cell that became slower is noticed.
+longest come first. NBVAL_PATIENCE, for a slower machine, multiplies SLOW.
 """
 
 import collections
@@ -14,7 +14,7 @@ import pytest
 
 from nbval_strict.workers import is_worker, shared, usual_seconds
 
-SLOW = 6.0  # CPU-seconds of one function, all its parameters together
+SLOW = 6.0 * float(os.environ.get("NBVAL_PATIENCE", "1"))  # CPU-seconds of a function
 LEAST = 0.1  # what takes less is not written down
 FUNCTIONS = shared("functions")  # "file::function" -> CPU-seconds
 CELLS = shared("cells")
