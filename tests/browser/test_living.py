@@ -301,6 +301,7 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(chromium, address, theme, widt
             page.screenshot(path=SCREENSHOTS / f"living-{theme}-{width}-{number}.png")
 
 
+@pytest.mark.long
 def test_it_writes_in_a_cell_of_jupyterlab(chromium, tmp_path, monkeypatch):
     late = pytest.importorskip("playwright.sync_api").TimeoutError
     tokenizer = train_bpe(STORIES[:50], 300)
