@@ -25,10 +25,24 @@ from course_utils.tokenizer import BYTE_OF, Tokenizer
 OPENING = "Once upon a time, there was a little {girl named Lily}."
 TITLE = "A storyteller that fits into a page"
 HINT = "Run this cell, or trust the notebook, to let the model write here."
-FRAME = """<iframe src="{source}" sandbox="allow-scripts" title="{title}"
- style="width: 100%; height: 780px; border: 0"></iframe>
-<p><a href="{source}" target="_blank">The same page in a tab of its own.</a>
- If nothing is here, run this cell: it writes the page.</p>"""
+FRAME = """<a href="{source}" target="_blank">{title}: the page in a tab of its own.</a>
+<script>
+{{
+  const link = document.currentScript.previousElementSibling;
+  const show = () => {{
+    const frame = document.createElement("iframe");
+    frame.title = link.textContent;
+    frame.sandbox = "allow-scripts";
+    frame.style = "width: 100%; height: 780px; border: 0";
+    frame.src = link.href;
+    link.before(frame);
+  }};
+  const once = (_, observer) => {{ observer.disconnect(); show(); }};
+  // Jupyter turns the name of a file into an address, some time after the script ran.
+  if (!document.getElementById("jupyter-config-data")) show();
+  else new MutationObserver(once).observe(link, {{ attributeFilter: ["href"] }});
+}}
+</script>"""
 STILL = 90  # so many tokens are written in the picture
 MARKER = "#F6DC4E"  # as in the page: what surprised the model
 
