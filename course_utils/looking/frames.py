@@ -32,6 +32,7 @@ def show_frames(
     columns: Iterable[Any] = (),
     axes: Sequence[str] = ("", ""),
     signed: bool = False,
+    mask: Any = None,
     roles: Mapping[str, str] | None = None,
 ) -> None:
     """Show frames one at a time, to scrub and to play, and four of them as a picture.
@@ -39,8 +40,9 @@ def show_frames(
     frames: all of one kind: matrices "row column", of which `rows` and `columns` are
     the labels; points {label: (x, y)}; bars {label: length}; texts; or figures of
     matplotlib. captions: one a frame, all different. axis: what the slider moves
-    along: "layer", "step", "position". title: the finding, as a sentence. axes, signed
-    and roles: as in `plots.heatmap`, `points` and `bars`.
+    along: "layer", "step", "position". title: the finding, as a sentence. mask: of
+    attention maps, as in `plots.attention_map`. axes, signed and roles: as in
+    `plots.heatmap`, `points` and `bars`.
 
     Raises ValueError for frames that differ in kind or size, or do not fit the labels.
     """
@@ -61,6 +63,7 @@ def show_frames(
         columns=columns,
         axes=axes,
         signed=signed,
+        mask=mask,
         colors=colors,
         shared=True,
         pictured=True,
@@ -72,7 +75,7 @@ def show_frames(
     if kind == "map" and tuple(axes) == ("query position", "key position"):
         maps = np.stack(list(chosen.values()))
         sides = (rows or range(maps.shape[1]), columns or range(maps.shape[2]))
-        plots.attention_map(maps, *sides, list(chosen), alt=alt)
+        plots.attention_map(maps, *sides, list(chosen), mask, alt=alt)
     elif kind == "map":
         rows, columns = rows or None, columns or None
         plots.heatmap(chosen, axes, rows, columns, signed=signed, alt=alt)

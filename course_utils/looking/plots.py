@@ -61,7 +61,9 @@ def heatmap(
     numbers = numbers or mask  # then there is no scale
     figure, panels = _matrices(drawn, axes, rows, columns, scale, signed, numbers)
     for panel, matrix in zip(panels, matrices.values(), strict=True):
-        _frame(panel, np.argwhere(matrix == 0) if mask else [], **style.HIDDEN)
+        if mask:
+            _frame(panel, np.argwhere(matrix == 0), **style.HIDDEN)
+            _frame(panel, np.argwhere(matrix), fill=False, ec=SOFT, linewidth=0.4)
     show(figure, alt)
 
 

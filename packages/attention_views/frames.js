@@ -1,5 +1,6 @@
 // Frames to scrub through: a slider, a finger on the picture, or play.
 const BEAT = 1100; // milliseconds a frame, when it plays
+const LEAK = 255, MISTAKE = [213, 94, 0];
 const number = (value) => Number(value.toPrecision(3)).toString().replace("-", "−");
 const between = ([low], [high], place) => low + (high - low) * place / 1000;
 
@@ -79,7 +80,8 @@ const stages = {
     make(key, "span", {}, number(data.limit));
     return (at) => {
       const frame = codes.subarray(at * rows * columns, (at + 1) * rows * columns);
-      paint(canvas, frame, columns, (code) => code && color((code - 1) / 240));
+      paint(canvas, frame, columns, (code) =>
+        code === LEAK ? MISTAKE : code && color((code - 1) / 240));
       canvas.setAttribute("aria-label", data.captions[at]);
     };
   },

@@ -25,13 +25,15 @@ def frames_html(
     columns: Sequence[str] = (),
     axes: Sequence[str] = ("", ""),
     signed: bool = False,
+    mask: Any = None,
     colors: Mapping[str, str] | None = None,
     **how: bool,
 ) -> str:
     """The HTML of a view with a slider: one frame at a time, played or scrubbed.
 
     frames: all of one kind. Matrices "row column" (with the labels `rows` and
-    `columns`, colored from 0 or, if `signed`, around 0); points {label: (x, y)}; bars
+    `columns`, colored from 0 or, if `signed`, around 0; what is
+    not 0 where `mask`, "row column", is False leaks and is colored as a mistake); points {label: (x, y)}; bars
     {label: length}; texts; or PNG files as bytes. captions: one a frame; axis: what the
     slider moves along. axes: what runs along (rows, columns) or (x, y). colors:
     {label: color} of points and bars. sentence: what stands there where no script
@@ -52,7 +54,8 @@ def frames_html(
     data = {"title": title, "axis": axis, "captions": list(captions), "kind": kind}
     data |= {"axes": list(axes), "rows": list(rows), "columns": list(columns)}
     if kind == "map":
-        data |= _maps(np.stack(list(map(_finite, frames))), rows, columns, signed)
+        maps = np.stack(list(map(_finite, frames)))
+        data |= _maps(maps, rows, columns, signed, mask)
     elif kind in ("points", "bars"):
         labels = list(frames[0])
         if any(list(frame) != labels for frame in frames):
@@ -88,9 +91,16 @@ def _finite(values: Any) -> np.ndarray:
 
 
 def _maps(
-    maps: np.ndarray, rows: Sequence[str], columns: Sequence[str], signed: bool
+    maps: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    signed: bool,
+    mask: Any,
 ) -> dict[str, Any]:
-    """Codes of one byte: 0 for an exact 0; else 1 to 241, and 121 is 0 if `signed`."""
+    """Codes of one byte: 0 for an exact 0; else 1 to 241, and 121 is 0 if `signed`.
+
+    255 is what leaks.
+    """
     if maps.min() < 0 and not signed:
         raise ValueError("frames must be >= 0, or drawn with signed=True")
     _, height, width = maps.shape
@@ -102,6 +112,8 @@ def _maps(
     limit = np.abs(maps).max() or 1.0
     part = (maps / limit + 1) / 2 if signed else maps / limit
     codes = np.where(maps == 0, 121 if signed else 0, _whole(part * 240) + 1)
+    if mask is not None:
+        codes[~np.asarray(mask) & (maps != 0)] = 255
     return {
         "shape": list(maps.shape),
         "map": compressed(codes),

@@ -72,6 +72,13 @@ def test_a_map_is_one_byte_a_cell_on_one_scale_for_all_frames():
     assert numbers(data["map"]).tolist() == [121, 61, 241, 181]
 
 
+def test_what_leaks_through_a_mask_has_a_color_of_its_own():
+    mask = np.tri(2) > 0
+    maps = [[[1.0, 0], [0.5, 0.5]], [[0.5, 0.5], [0, 1]]]
+    data = payload(frames_html(maps, "ab", title=TITLE, mask=mask))
+    assert numbers(data["map"]).tolist() == [241, 0, 121, 121, 121, 255, 0, 241]
+
+
 def test_bars_start_at_zero_and_points_fill_their_plane():
     bars = payload(frames_html(KINDS["bars"], CAPTIONS, title=TITLE))
     assert bars["low"] == [-1] and bars["frames"][0] == [636, 0]
