@@ -1,4 +1,4 @@
-"""Notebook 06: what it builds equals the package's; its answers cure its bug."""
+"""Notebook 06: what it builds equals the package's; its answer cures its bug."""
 
 import re
 from types import SimpleNamespace
@@ -8,16 +8,40 @@ import torch
 from torch import nn
 
 from course_utils.recurrent import RecurrentSeq2Seq
+from tests.support import notebook_code
 from tests.support.notebook_code import code_cells, texts
+from tests.support.notebook_rules import joined
 
 BATCH, SOURCE, TARGET, WIDTH, VOCAB = 2, 5, 4, 6, 13
-KNOWN = {"SPECIAL": SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)}
+SPECIAL = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
+NAMES = [
+    *("recur", "OurSeq2Seq", "OurAttentive", "LETTERS", "as_ids", "spell", "reversals"),
+    *("colleague", "unit", "softmax", "linear", "delta", "share_right"),
+    *("all_at_once", "one_by_one", "gradient_by_distance"),
+    "stretching",
+]
+KNOWN = {"SPECIAL": SPECIAL, "WIDTH": 32, "STEPS": 61}
 pytestmark = pytest.mark.usefixtures("float64")
 
 
 def ids():
     source = torch.randint(1, VOCAB, (BATCH, SOURCE))
     return source, torch.randint(1, VOCAB, (BATCH, TARGET))
+
+
+def printed(start):
+    """What the cell prints whose source holds `start`."""
+    (outputs,) = [outputs for source, outputs in code_cells("06") if start in source]
+    return "".join(joined(output.get("text", "")) for output in outputs)
+
+
+def copy_into(twin, ours):
+    """Give the package's model the weights of the notebook's."""
+    for name in ("source_embedding", "target_embedding", "head"):
+        getattr(twin, name).load_state_dict(getattr(ours, name).state_dict())
+    for theirs, cell in ((twin.encoder, ours.read), (twin.decoder, ours.write)):
+        weights = cell.state_dict()
+        theirs.load_state_dict({f"{name}_l0": w for name, w in weights.items()})
 
 
 def test_the_recurrence_is_pytorchs(built):
@@ -31,7 +55,7 @@ def test_the_recurrence_is_pytorchs(built):
 def test_each_model_equals_the_packages(kind, score, built):
     ours = built[kind](VOCAB, WIDTH)
     reference = RecurrentSeq2Seq(VOCAB, VOCAB, WIDTH, score=score)
-    built["copy_into"](reference, ours)
+    copy_into(reference, ours)
     if score:
         reference.attention.combine.load_state_dict(ours.combine.state_dict())
     source, target = ids()
@@ -51,21 +75,61 @@ def test_reversals_are_reversals(built):
         assert all(4 <= letter < 30 for letter in word)
 
 
+def test_writing_from_a_state_and_a_memory_of_one_word_is_writing(built):
+    model = RecurrentSeq2Seq(30, 30, WIDTH, score="general").eval()
+    names = "write_from", "as_ids", "spell", "LETTERS"
+    space = notebook_code.built("06", *names, attentive=model, SPECIAL=SPECIAL)
+    written = space["write_from"]("cab", "cab")
+    begin = torch.tensor([[SPECIAL.bos_id]])
+    step = space["TranslationStep"](model, space["as_ids"]("cab"))
+    expected = space["greedy"](step, begin, 12, stop_id=SPECIAL.eos_id)
+    assert written == space["spell"](expected[0].tolist())
+
+
+def test_what_it_says_of_the_trained_networks_holds():
+    shares = re.findall(r"[01]\.\d*", printed("forced = ["))
+    assert [float(share) for share in shares] == pytest.approx(
+        [1, 0.79, 0.44], abs=0.05
+    )
+    looking = re.findall(r"[01]\.\d*", printed("looking = ["))
+    assert min(float(share) for share in looking) > 0.9
+    assert int(re.search(r"(\d+)%", printed("from_memory"))[1]) >= 95
+
+
 def test_the_bug_to_find_is_there_and_its_answer_cures_it(built):
     model = RecurrentSeq2Seq(VOCAB, VOCAB, WIDTH, score=None)
     source, target = ids()
-    sick, repaired = built["colleague"], built["repaired"]
+    sick = built["colleague"]
     torch.testing.assert_close(sick(model, source, target), model(source, target))
     source[0, 3:] = 0
     expected = model(source, target)
     assert not torch.allclose(sick(model, source, target), expected)
-    torch.testing.assert_close(repaired(model, source, target), expected)
     answer = re.search(r"```python\n(last = .*?)```", "\n".join(texts("06")), re.S)[1]
-    (cell,) = [source for source, _ in code_cells("06") if "def repaired" in source]
-    assert all(line.strip() in cell for line in answer.splitlines() if line)
+    (cell,) = [source for source, _ in code_cells("06") if "def colleague" in source]
+    function = cell.split("\n\n\n")[0]
+    cured = answer.rstrip().replace("\n", "\n    ")
+    space = {"torch": torch}
+    exec(function.replace("first_state = memory[:, -1]", cured), space)
+    torch.testing.assert_close(space["colleague"](model, source, target), expected)
 
 
-def test_the_longest_chain_is_counted(built):
-    x = torch.ones(3, requires_grad=True)
-    assert built["longest_chain"](x.exp()) == 2  # exp, then the leaf
-    assert built["longest_chain"](x.exp() + x.exp().sin().cos()) == 5
+def test_gradients_vanish_explode_and_stay(built):
+    gradients = {
+        gain: built["gradient_by_distance"](built["stretching"](gain))
+        for gain in (0.5, 1.0, 3.0)
+    }
+    ends = {gain: (g[60] / g[0]).item() for gain, g in gradients.items()}
+    assert ends[0.5] < 1e-18 and ends[1.0] < 1e-6 and 1e6 < ends[3.0] < 1e8
+
+
+def test_a_sum_fills_up_and_the_delta_rule_overwrites(built):
+    share, memories = built["share_right"], ("softmax", "linear", "delta")
+    softmax, linear, delta = (built[name] for name in memories)
+    assert share(softmax, 256) > 0.99 > share(linear, 128) > 0.9 > share(linear, 256)
+    assert share(linear, 64) > 0.99 and share(delta, 256) < 0.5
+    assert share(delta, 16, times=8) == 1.0 > 0.3 > share(linear, 16, times=8)
+    assert share(softmax, 16, times=8) < 0.3
+    three = torch.randn(3, 9, 4)
+    torch.testing.assert_close(
+        built["all_at_once"](*three), built["one_by_one"](*three)
+    )
