@@ -1,13 +1,16 @@
 """What notebook 07 builds is what the package holds."""
 
+import pytest
 import torch
 from nb07_smoothing import smoothed
 from torch import nn
 
 from course_utils.blocks import DecoderBlock
 from course_utils.config import EncoderDecoderConfig, StackConfig
+from course_utils.looking.diagnostics import dead_parameters, ignores_source
 from course_utils.masks import causal_mask
 from course_utils.models import EncoderDecoder
+from tests.support.notebook_code import code_cells, texts
 
 BATCH, TARGETS, SOURCES, WIDTH, MEMORY_WIDTH, VOCABULARY = 2, 3, 5, 24, 16, 11
 CONFIG = StackConfig(d_model=WIDTH, num_heads=4, num_layers=1, d_ff=40)
@@ -38,41 +41,73 @@ def test_the_decoder_block_is_the_packages_masked_or_not(built):
     assert not torch.allclose(ours(x, memory), ours(x, memory, *masks))
 
 
-def test_the_translator_is_the_packages_padding_included(built):
-    encoder = StackConfig(d_model=WIDTH, num_heads=2, num_layers=3, d_ff=40)
-    decoder = StackConfig(d_model=WIDTH, num_heads=4, num_layers=2, d_ff=56)
-    ours = built["OurTranslator"](VOCABULARY, encoder, decoder)
+@pytest.fixture
+def batch():
+    source = torch.randint(1, VOCABULARY, (BATCH, SOURCES))
+    target = torch.randint(1, VOCABULARY, (BATCH, TARGETS))
+    source[1, 3:] = target[1, 2:] = 0
+    return source, target
+
+
+def test_the_translator_is_the_packages_padding_included(built, batch):
+    ours = built["OurTranslator"](VOCABULARY, WIDTH, 4, readers=3, writers=2)
+    stack = {"d_model": WIDTH, "num_heads": 4, "d_ff": 4 * WIDTH}
     config = EncoderDecoderConfig(
         source_vocab_size=VOCABULARY,
         target_vocab_size=VOCABULARY,
-        encoder=encoder,
-        decoder=decoder,
+        encoder=StackConfig(**stack, num_layers=3),
+        decoder=StackConfig(**stack, num_layers=2),
         share_weights=True,
     )
     theirs = EncoderDecoder(config)
     with torch.no_grad():
         theirs.embedding.tokens.weight.copy_(ours.E)
     theirs.encoder.blocks.load_state_dict(ours.reads.state_dict())
-    theirs.blocks.load_state_dict(ours.writes.state_dict())
+    for mine, its in zip(ours.writes, theirs.blocks, strict=True):
+        copy_block(mine, its)
     norms = {ours.read_norm: theirs.encoder.norm, ours.write_norm: theirs.norm}
     for mine, its in norms.items():
         nn.init.normal_(mine.weight), nn.init.normal_(mine.bias)
         its.load_state_dict(mine.state_dict())
-    source = torch.randint(1, VOCABULARY, (BATCH, SOURCES))
-    target = torch.randint(1, VOCABULARY, (BATCH, TARGETS))
-    source[1, 3:] = target[1, 2:] = 0
-    torch.testing.assert_close(ours(source, target), theirs(source, target))
+    torch.testing.assert_close(theirs(*batch), ours(*batch))
 
 
-def test_the_colleagues_block_is_deaf_and_the_cured_one_is_the_packages(built):
-    theirs, x = DecoderBlock(CONFIG), torch.randn(BATCH, TARGETS, WIDTH)
-    cured, deaf = built["CuredBlock"](CONFIG), built["ColleaguesBlock"](CONFIG)
-    cured.load_state_dict(theirs.state_dict())
-    deaf.load_state_dict(theirs.state_dict())
-    one, other = torch.randn(2, BATCH, SOURCES, WIDTH)
-    torch.testing.assert_close(cured(x, one), theirs(x, one))
-    torch.testing.assert_close(deaf(x, one), deaf(x, other))
-    assert not torch.allclose(cured(x, one), cured(x, other))
+def losing(model, batch):
+    return lambda: model(*batch).square().mean()
+
+
+def test_the_colleagues_block_is_deaf_and_ours_is_not(built, batch):
+    """Section 9: the whole encoder and the cross-attention are dead."""
+    dead = {}
+    for name in ("OurDecoderBlock", "ColleaguesBlock"):
+        model = built["OurTranslator"](VOCABULARY, WIDTH, 4, readers=1, writers=1)
+        model.writes[0] = built[name](WIDTH, 4, 40, WIDTH)
+        deaf = ignores_source(model, batch[0], batch[1], VOCABULARY)
+        assert deaf == (name == "ColleaguesBlock")
+        dead[name] = set(dead_parameters(model, losing(model, batch)))
+    assert not dead["OurDecoderBlock"]
+    parameters = [name for name, _ in model.named_parameters()]
+    cross = ("reads.", "read_norm", "writes.0.cross_attention", "writes.0.norms.1")
+    expected = {name for name in parameters if name.startswith(cross)}
+    assert dead["ColleaguesBlock"] == expected
+
+
+def test_the_paper_rate_peaks_at_the_warm_up(built):
+    rate = built["paper_rate"]
+    assert max(range(1, 400), key=lambda step: rate(step, 64, 40)) == 40
+    assert rate(40, 64, 40) == pytest.approx((64 * 40) ** -0.5)
+
+
+def printed(part):
+    (outputs,) = [outputs for source, outputs in code_cells("07") if part in source]
+    return "".join("".join(one.get("text", "")) for one in outputs)
+
+
+def test_the_training_ends_with_the_right_sentence_and_the_opening_quotes_it():
+    learned = printed("for step in range(301)")
+    assert "300  Su tío encontró una vaca muy pequeña y la alimentó.<eos>" in learned
+    opening = texts("07")[0].split("*")[1]
+    assert f"{opening}<eos>" in learned
 
 
 def test_a_soft_target_is_the_one_of_the_loss():
