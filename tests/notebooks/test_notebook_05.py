@@ -11,16 +11,13 @@ from torch.nn import functional as F
 from course_utils.blocks import EncoderBlock
 from course_utils.config import StackConfig
 from course_utils.feedforward import FeedForward
+from course_utils.looking.diagnostics import dead_parameters
+from tests.support.notebook_code import code_cells
+from tests.support.notebook_rules import joined
 
 SIZES = {"d_model": 24, "num_heads": 4, "num_layers": 1, "d_ff": 40}
-
-
-def test_the_norm_is_pytorchs(built):
-    ours, theirs = built["OurLayerNorm"](24), nn.LayerNorm(24)
-    nn.init.normal_(ours.scale), nn.init.normal_(ours.shift)
-    theirs.load_state_dict({"weight": ours.scale.data, "bias": ours.shift.data})
-    x = 3 * torch.randn(2, 5, 24) + 1
-    torch.testing.assert_close(ours(x), theirs(x))
+NAMES = ("cosines", "likeness", "OurFeedForward", "Block", "Pasted", "joins")
+NAMES += ("JoinedBlock", "Stack")
 
 
 def test_the_feed_forward_is_the_packages(built):
@@ -65,3 +62,45 @@ def test_the_silent_branch_test_knows_the_notebooks_and_the_packages_blocks(buil
     for norm in ("pre", "post"):
         config = StackConfig(**SIZES, dropout=0.5, norm=norm)
         assert road_is_free(EncoderBlock(config), x) == (norm == "pre")
+
+
+def test_the_pasted_stack_has_a_dead_block_and_its_answer_cures_it(built):
+    pasted, ids = built["Pasted"](), torch.randint(0, 10, (4, 6))
+    dead = dead_parameters(pasted, lambda: pasted(ids).square().sum())
+    assert {name.split(".")[0] for name in dead} == {"block1"} and len(dead) == 16
+    (source,) = [one for one, _ in code_cells("05") if "class Pasted" in one]
+    assert source.count("self.block2(embedded)") == 1
+    names = dict(built)
+    exec(source.replace("self.block2(embedded)", "self.block2(hidden)"), names)
+    cured = names["Pasted"]()
+    assert not dead_parameters(cured, lambda: cured(ids).square().sum())
+
+
+def test_the_four_ways_to_join_are_what_their_names_say(built):
+    x, norm, layer = torch.randn(2, 5, 16), nn.LayerNorm(16), nn.Linear(16, 16)
+    joined = {name: join(x, layer, norm) for name, join in built["joins"].items()}
+    torch.testing.assert_close(joined["post-norm"], norm(x + layer(x)))
+    torch.testing.assert_close(joined["pre-norm"] - x, joined["no plus"])
+    torch.testing.assert_close(joined["no norm"], x + layer(x))
+    block, ours = built["JoinedBlock"]("pre-norm"), built["Block"](16, 4, 64)
+    ours.load_state_dict(block.state_dict())
+    torch.testing.assert_close(block(x), ours(x))
+
+
+def test_no_seven_vectors_are_farther_apart_than_the_line_in_the_last_plot(built):
+    likeness = built["likeness"]
+    assert all(likeness(torch.randn(1, 7, 4)) > -1 / 6 for _ in range(200))
+    simplex = (torch.eye(7) - 1 / 7)[None]
+    assert abs(likeness(simplex) + 1 / 6) < 1e-6
+
+
+def test_training_spreads_the_words_of_pre_norm_alone():
+    """The stored outputs; they are compared with what the cells give."""
+    (said,) = [o for s, o in code_cells("05") if "def trained(" in s]
+    lines = dict(line.split(maxsplit=1) for line in _text(said).splitlines()[2:])
+    assert lines["pre-norm"] == "tired was it because sat cat the"
+    assert len(set(lines["post-norm"].split())) == 1
+
+
+def _text(outputs):
+    return "".join(joined(one.get("text", "")) for one in outputs)
