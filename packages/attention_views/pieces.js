@@ -35,7 +35,7 @@ const arrow = (svg, kind, angle, length) => make(svg, "path", {
   transform: `rotate(${(-angle * 180 / Math.PI).toFixed(2)})`,
 });
 const plane = (parent, name) => make(parent, "svg", {
-  width: 300, height: 300, viewBox: "-150 -150 300 300", role: "img", "aria-label": name,
+  class: "plane", width: 300, height: 300, viewBox: "-150 -150 300 300", role: "img", "aria-label": name,
 });
 const pieces = {
   // Temperature, then top-k, then top-p, on the scores of the next token.
@@ -60,25 +60,80 @@ const pieces = {
     slider(bar, "top-p", [0.05, 1, 0.05], 1, change("p"), two);
     draw();
   },
-  // A pair of columns is drawn as a hand that starts at the top; a shift turns it, anywhere.
+  // A dial a pair: the hands of query and key turn with their positions, and the score
+  // adds up the cosines between them. A query that looks `back` is turned back by so much.
   rotation: (data, bar, said, side) => {
-    const now = { pair: 1, position: 3, shift: 4 };
-    const svg = plane(side, "blue: the position; orange: the shifted position");
+    const now = { position: data.position, distance: data.distance, pairs: data.pairs };
+    const [wide, tall, last] = [640, 190, 63];
+    const across = (distance) => 14 + distance * (wide - 28) / last;
+    const dials = make(side, "div", { class: "dials" });
+    const name = "the score of each distance: the sum of the cosines";
+    const score = make(side, "svg", {
+      class: "score", viewBox: `0 0 ${wide} ${tall}`, role: "img", "aria-label": name,
+    });
+    const ends = make(side, "div", { class: "ends" });
+    for (const text of ["0", "score against distance", last]) make(ends, "span", {}, text);
+    const curve = (svg, kind, height) => make(svg, "path", { class: kind, d: "M" +
+      Array.from({ length: 6 * last + 1 }, (_, i) =>
+        `${across(i / 6).toFixed(1)} ${height(i / 6).toFixed(1)}`).join("L") });
+    const dial = (speed, i) => {
+      const one = make(dials, "div");
+      const turn = 2 * Math.PI / speed;
+      const words = turn < 100 ? turn.toFixed(1) : Math.round(turn).toLocaleString("en");
+      const face = make(one, "svg", {
+        viewBox: "-62 -62 124 124", role: "img", "aria-label": `pair ${i}`,
+      });
+      make(face, "circle", { r: 58 });
+      for (let tick = 0; tick < 12; tick++)
+        make(face, "path", { class: "tick", d: "M0 -56v8", transform: `rotate(${30 * tick})` });
+      const angle = (steps) => Math.PI / 2 - steps * speed;
+      arrow(face, "key", angle(now.position - now.distance), 52);
+      arrow(face, "query", angle(now.position - data.back), 36);
+      make(one, "b", {}, `pair ${i}`);
+      make(one, "span", {}, `a turn every ${words} words`);
+      const height = (distance) => 80 - 60 * Math.cos(speed * (distance - data.back));
+      const wave = make(one, "svg", { class: "wave", viewBox: `0 0 ${wide} 160`,
+        role: "img", "aria-label": `the cosine of pair ${i} at each distance` });
+      curve(wave, "line", height);
+      make(wave, "circle", { class: "now", r: 34, cx: across(now.distance), cy: height(now.distance) });
+    };
     const draw = () => {
-      const frequency = data.base ** (-2 * now.pair / data.width);
-      const angle = (steps) => Math.PI / 2 - steps * frequency;
-      svg.replaceChildren();
-      arrow(svg, "query", angle(now.position), 120);
-      arrow(svg, "key", angle(now.position + now.shift), 120);
-      const degrees = (steps) => (steps * frequency * 180 / Math.PI).toFixed(1) + "°";
-      said.textContent = `Frequency ${frequency.toPrecision(3)}: at position ${now.position} ` +
-        `the pair has turned by ${degrees(now.position)}; the shift turns it on by ` +
-        `${degrees(now.shift)}, from any position.`;
+      const speeds = Array.from({ length: now.pairs }, (_, i) => data.base ** (-i / now.pairs));
+      const total = (distance) => speeds.reduce((sum, speed) =>
+        sum + Math.cos(speed * (distance - data.back)), 0);
+      const distances = [...Array(last + 1).keys()];
+      const lowest = Math.min(...distances.map(total));
+      const height = (distance) =>
+        tall - 14 - (tall - 60) * (total(distance) - lowest) / (now.pairs - lowest);
+      const ghosts = distances.filter((distance) =>
+        distance !== data.back && total(distance) > now.pairs - 1 &&
+        total(distance) > Math.max(total(distance - 1), total(distance + 1)));
+      dials.replaceChildren();
+      speeds.forEach(dial);
+      score.replaceChildren();
+      curve(score, "line", height);
+      for (const distance of [data.back, ...ghosts]) {
+        const at = { class: ghosts.includes(distance) ? "ghost" : "peak", r: 9,
+          cx: across(distance), cy: height(distance) };
+        make(score, "circle", at);
+        make(score, "text", { x: at.cx, y: at.cy - 16 }, distance);
+      }
+      const at = across(now.distance);
+      make(score, "path", { class: "tick", d: `M${at} 0V${tall}` });
+      make(score, "circle", { class: "now", r: 7, cx: at, cy: height(now.distance) });
+      said.textContent = `From any position, the key ${now.distance} back scores ` +
+        `${total(now.distance).toFixed(2)} of ${now.pairs}. ` +
+        (ghosts.length ? `Ghosts of ${data.back}: ${ghosts.join(", ")}.` : "No ghost.");
     };
     const change = (name) => (value) => { now[name] = value; draw(); };
-    slider(bar, "pair", [0, data.width / 2 - 1, 1], 1, change("pair"));
-    slider(bar, "position", [0, 60, 1], 3, change("position"));
-    slider(bar, "shift", [-20, 20, 1], 4, change("shift"));
+    slider(bar, "position", [0, 200, 1], now.position, change("position"));
+    const setDistance =
+      slider(bar, "distance", [0, last, 1], now.distance, change("distance"));
+    slider(bar, "pairs", [1, 8, 1], now.pairs, change("pairs"));
+    score.onpointerdown = score.onpointermove = (event) => {
+      const box = score.getBoundingClientRect();
+      if (event.buttons) setDistance(Math.round((event.clientX - box.left) / box.width * last));
+    };
     draw();
   },
   // A query to turn and stretch among fixed keys, by the mouse or by the sliders.
