@@ -255,7 +255,7 @@ def test_hostile_tokens_are_text(chromium, displayed, tmp_path):
         named = page.locator(".pieces .bars").all()
         assert same_texts(named[1].locator("bdi"), HOSTILE[count // 2 - 5 :][:16])
         assert same_texts(named[3].locator("bdi"), HOSTILE)
-        assert page.locator(".pieces text").count() == count
+        assert page.locator(".pieces .plane text").count() == count
         heads, model = page.locator(BERTVIZ).all()
         texts = heads.locator("#left text").all_text_contents()
         assert texts[:20] == HOSTILE[:20] and len(texts) == count

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from nb04_relative import relative_bias
 from nb04_rotary import rotary, step_on
 from nb04_sinusoids import hand_angle
 
@@ -49,12 +48,6 @@ def test_the_three_of_the_exercise_know_the_distance_alone(built):
     torch.testing.assert_close(rotary(q, k, v), mine)
 
 
-def test_the_repaired_table_is_the_packages_and_the_colleagues_is_not(built):
-    table = sinusoidal_positions(40, WIDTH)
-    torch.testing.assert_close(built["repaired"](40, WIDTH), table)
-    assert (built["colleague"](40, WIDTH) - table).abs().max() > 0.1
-
-
 def test_the_learned_table_equals_the_packages(built):
     ours = built["Learned"](WIDTH, MAX_LENGTH)
     reference = LearnedPositions(WIDTH, MAX_LENGTH)
@@ -70,45 +63,34 @@ def test_turning_is_the_packages_rotation(built):
     torch.testing.assert_close(ours, rotate(x, *rotary_table(LENGTH, WIDTH)))
 
 
-def test_pairs_of_neighbors_are_those_of_halves_in_another_order(built):
-    x = torch.randn(BATCH, HEADS, LENGTH, WIDTH)
-    angles = built["rotary_angles"](LENGTH, WIDTH)
-    reorder = built["halves_from_neighbors"]
-    actual = reorder(built["turn_neighbors"](x, angles))
-    torch.testing.assert_close(actual, built["turn"](reorder(x), angles))
-
-
-def test_the_relative_bias_of_the_exercise_is_the_notebooks(built):
-    table = torch.randn(HEADS, WIDTH)
-    ours = built["relative_bias"](table, LENGTH, 2 * LENGTH)
-    torch.testing.assert_close(relative_bias(table, LENGTH, 2 * LENGTH), ours)
-    assert ours.shape == (HEADS, LENGTH, 2 * LENGTH)
-
-
-def test_clipped_scores_are_rotary_up_to_the_longest_distance_of_training(built):
-    queries, keys = torch.randn(2, BATCH, HEADS, 40, 8)
-    clipped = built["clipped_scores"]([0, 1, 2, 3], queries, keys)
-    angles = built["rotary_angles"](40, 8)
-    turned = built["turn"](queries, angles) @ built["turn"](keys, angles).mT
-    near = torch.ones(40, 40).tril(0).triu(-15).bool()
-    torch.testing.assert_close(clipped[..., near], (turned / 8**0.5)[..., near])
-    at_15 = built["turn"](queries, angles[15]) @ keys.mT
-    far = torch.ones(40, 40).tril(-16).bool()
-    torch.testing.assert_close(clipped[..., far], (at_15 / 8**0.5)[..., far])
-
-
-def test_pairs_that_are_not_clipped_turn_as_far_as_ever(built):
-    queries, keys = torch.randn(2, BATCH, HEADS, 40, 8)
-    angles = built["rotary_angles"](40, 8)
-    turned = built["turn"](queries, angles) @ built["turn"](keys, angles).mT
-    past = torch.ones(40, 40).tril(0).bool()
-    free = built["clipped_scores"]([], queries, keys)
-    torch.testing.assert_close(free[..., past], (turned / 8**0.5)[..., past])
-    queries[..., [1, 5]] = 0.0  # nothing on pair 1, so that holding it does nothing
-    held, free = (built["clipped_scores"](pairs, queries, keys) for pairs in ([1], []))
-    torch.testing.assert_close(held, free)
-
-
 def test_the_penalty_for_distance_is_the_packages(built):
     ours = built["alibi"](HEADS, LENGTH)
     torch.testing.assert_close(ours, alibi_bias(HEADS, LENGTH, LENGTH))
+
+
+def test_the_colleagues_table_looks_right_and_is_uneven(built):
+    theirs, ours = built["colleague"](64, 16), sinusoidal_positions(64, 16)
+    assert theirs.shape == ours.shape and theirs.abs().max() <= 1
+    assert torch.pdist(theirs).min() > 0.1
+    assert spread_of_diagonals(theirs @ theirs.T) > 1 > spread_of_diagonals(ours @ ours.T)
+    wide = built["colleague"](64, 512)
+    assert spread_of_diagonals(wide @ wide.T) / 256 < 0.01, "a wide table hides it"
+
+
+def test_turned_scores_know_the_distance_alone_and_added_ones_do_not(built):
+    torch.manual_seed(2)
+    to_query, to_key = torch.randn(2, 16, 16) / 4
+    word = torch.randn(16).expand(24, 16)
+    angles = built["rotary_angles"](24, 16)
+    turned = built["turn"](word @ to_query, angles), built["turn"](word @ to_key, angles)
+    added = word + built["sinusoids"](24, 16)
+    scores = turned[0] @ turned[1].T
+    assert spread_of_diagonals(scores) < 1e-12 and not torch.allclose(scores, scores.T)
+    assert spread_of_diagonals((added @ to_query) @ (added @ to_key).T) > 10
+
+
+def spread_of_diagonals(products):
+    """The largest difference within one diagonal."""
+    length = len(products)
+    lines = [products.diagonal(offset) for offset in range(1 - length, length)]
+    return max((line.max() - line.min()).item() for line in lines)
