@@ -72,7 +72,9 @@ def test_the_colleagues_table_looks_right_and_is_uneven(built):
     theirs, ours = built["colleague"](64, 16), sinusoidal_positions(64, 16)
     assert theirs.shape == ours.shape and theirs.abs().max() <= 1
     assert torch.pdist(theirs).min() > 0.1
-    assert spread_of_diagonals(theirs @ theirs.T) > 1 > spread_of_diagonals(ours @ ours.T)
+    assert (
+        spread_of_diagonals(theirs @ theirs.T) > 1 > spread_of_diagonals(ours @ ours.T)
+    )
     wide = built["colleague"](64, 512)
     assert spread_of_diagonals(wide @ wide.T) / 256 < 0.01, "a wide table hides it"
 
@@ -82,7 +84,10 @@ def test_turned_scores_know_the_distance_alone_and_added_ones_do_not(built):
     to_query, to_key = torch.randn(2, 16, 16) / 4
     word = torch.randn(16).expand(24, 16)
     angles = built["rotary_angles"](24, 16)
-    turned = built["turn"](word @ to_query, angles), built["turn"](word @ to_key, angles)
+    turned = (
+        built["turn"](word @ to_query, angles),
+        built["turn"](word @ to_key, angles),
+    )
     added = word + built["sinusoids"](24, 16)
     scores = turned[0] @ turned[1].T
     assert spread_of_diagonals(scores) < 1e-12 and not torch.allclose(scores, scores.T)

@@ -206,7 +206,7 @@ def scripts(displayed, monkeypatch, *runs):
         monkeypatch.setattr(views, "running_cell", lambda run=(message, cell): run)
         displayed.clear()
         for _ in range(count):
-            show_rotation(title="t")
+            show_query({"a": (1, 0)}, title="t")
         htmls = [data["text/html"] for data, _ in displayed[::2]]
         counts.append([html.count(page.page_script()) for html in htmls])
     return counts
@@ -229,7 +229,7 @@ def test_a_change_of_the_script_changes_no_view(displayed, monkeypatch):
         monkeypatch.setattr(page, "lines_of", source)
         page.page_script.cache_clear()
         monkeypatch.setattr(views, "_shown", {})
-        show_rotation(title="t")
+        show_query({"a": (1, 0)}, title="t")
     page.page_script.cache_clear()
     first, second = (data["text/html"] for data, _ in displayed[::2])
     assert first != second and page.inflated(first) == page.inflated(second)
@@ -404,7 +404,9 @@ def test_pieces_show_what_was_computed(displayed):
     assert data["tokens"] == [f"w{i}" for i in best.indices[:16]]
     displayed_scores = torch.tensor(data["scores"]) / 100
     assert (displayed_scores - (best.values - best.values[0])).abs().max() <= 0.00501
-    show_rotation(title="A shift is a turn.")
+    show_rotation(2, title="A shift is a turn.")
+    assert "distance 2" in (alt := displayed[-2][0]["text/plain"]), alt
+    assert "ghosts 8, 14, 52, 59" in alt
     show_query({"a": (1, 0), "b": (0, 1)}, title="It turns.")
     for (view, _), (picture, about) in zip(
         displayed[::2], displayed[1::2], strict=True
