@@ -89,7 +89,7 @@ const pieces = {
       const angle = (steps) => Math.PI / 2 - steps * speed;
       arrow(face, "key", angle(now.position - now.distance), 52);
       arrow(face, "query", angle(now.position - data.back), 36);
-      make(one, "b", {}, `pair ${i}`);
+      make(one, "strong", {}, `pair ${i}`);
       make(one, "span", {}, `a turn every ${words} words`);
       const height = (distance) => 80 - 60 * Math.cos(speed * (distance - data.back));
       const wave = make(one, "svg", { class: "wave", viewBox: `0 0 ${wide} 160`,
