@@ -29,6 +29,13 @@ def test_style(name):
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
+def test_no_escape_became_another_character(name):
+    cells = NOTEBOOKS[name]["cells"]
+    text = "".join("".join(cell["source"]) for cell in cells)
+    assert not re.findall(r"[\x00-\x09\x0b-\x1f]", text), "such as \\f of \\frac: a form feed"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_outputs_are_stored_with_the_pinned_arithmetic(name):
     pinned = " ".join(f"{variable}={value}" for variable, value in PINNED.items())
     made_with = NOTEBOOKS[name]["metadata"].get("made_with", {})
