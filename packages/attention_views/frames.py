@@ -32,12 +32,12 @@ def frames_html(
     """The HTML of a view with a slider: one frame at a time, played or scrubbed.
 
     frames: all of one kind. Matrices "row column" (with the labels `rows` and
-    `columns`, colored from 0 or, if `signed`, around 0; what is
-    not 0 where `mask`, "row column", is False leaks and is colored as a mistake); points {label: (x, y)}; bars
-    {label: length}; texts; or PNG files as bytes. captions: one a frame; axis: what the
-    slider moves along. axes: what runs along (rows, columns) or (x, y). colors:
-    {label: color} of points and bars. sentence: what stands there where no script
-    runs. how: shared and pictured, see `view_html`.
+    `columns`, colored from 0 or, if `signed`, around 0; a value that is not 0 where
+    `mask`, "row column", is False is colored as a mistake); points {label: (x, y)};
+    bars {label: length}; texts; or PNG files as bytes. captions: one a frame; axis:
+    what the slider moves along. axes: what runs along (rows, columns) or (x, y).
+    colors: {label: color} of points and bars. sentence: what stands there where no
+    script runs. how: shared and pictured, see `view_html`.
 
     Raises ValueError for frames that differ in kind, size or labels, for numbers that
     are not finite, and for captions that are not one a frame or not different.

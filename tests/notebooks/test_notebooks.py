@@ -32,7 +32,9 @@ def test_style(name):
 def test_no_escape_became_another_character(name):
     cells = NOTEBOOKS[name]["cells"]
     text = "".join("".join(cell["source"]) for cell in cells)
-    assert not re.findall(r"[\x00-\x09\x0b-\x1f]", text), "such as \\f of \\frac: a form feed"
+    assert not re.findall(r"[\x00-\x09\x0b-\x1f]", text), (
+        "such as \\f of \\frac: a form feed"
+    )
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
