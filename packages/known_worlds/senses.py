@@ -17,6 +17,9 @@ SPLITS = {
     "train": "Sentences without the held-out pairs below.",
     "test": "Each meets its word in a context that train never shows it in: clues "
     "known from other words, adjectives known from other nouns, frames turned around.",
+    "far": "A noun, up to 15 words, its clue; and another noun with a clue of its own, "
+    "without the held-out pairs.",
+    "far_test": "As far, but each noun meets clues that far never shows it with.",
 }
 PIECE = re.compile(r" ?[A-Za-z]+|[.,]")
 # Pairs (word, clue) are held out where the sum of their numbers is divisible by this.
@@ -26,6 +29,7 @@ TURNED = {("movable", 2): 0, ("movable", 5): 1}
 PRONOUNS = 25  # percent of the sentences that ask for the referent of "it"
 ALONE = 30  # percent of the clauses without a second clause
 PLACED = 25  # percent of the nouns with a place
+FARTHEST = 15  # words between a noun and its clue
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class Usage:
     tokens: tuple[str, ...]
     position: int
     clues: tuple[int, ...]
+
+    @property
+    def distance(self) -> int:
+        """The number of words between the word and the nearest of its clues."""
+        return min(abs(clue - self.position) for clue in self.clues) - 1
 
     @property
     def label(self) -> int:
@@ -77,6 +86,8 @@ def usage(index: int, split: str = "train", seed: int = 0) -> Usage:
     check_split(split, SPLITS)
     # Draw hashes the repr: no NumPy types
     draw = Draw("senses", int(seed), str(split), int(index))
+    if split.startswith("far"):
+        return _finished(*_far(draw, split == "far_test"))
     if draw.chance(PRONOUNS):
         return _finished(*_pronoun(draw, split == "test"))
     word = draw.pick([*lexicon()["words"]])
@@ -158,6 +169,42 @@ def _pronoun(draw: Draw, held: bool) -> tuple[str, str, str, str]:
     clause = forms["frames"][frame].format(pair[first], pair[1 - first])
     text = f"{clause} {draw.pick(table['causes'])} @it was too ^{adjective}"
     return text, "it", "first" if meant == first else "second", "right"
+
+
+def _far(draw: Draw, held: bool) -> tuple[str, str, str, str]:
+    """A noun and what is said of it, far behind; and a decoy: another noun of its kind
+    and "that" with a clue, of either sense, to that one alone."""
+    words, forms = lexicon()["words"], lexicon()["senses"]
+    peers = [w for w in words if words[w][0] in lexicon()["far"]["senses"]]
+    word = draw.pick(peers)
+    said = ""
+    for sense in (draw.pick(words[word]), draw.pick(words[word])):
+        number = [w for w in words if sense in words[w]].index(word)
+        decoy, said = said, _choice(draw, forms[sense]["after"], number, held, said)
+    noun = draw.pick([w for w in peers if words[w] == words[word] and w != word])
+    decoy = f" {draw.pick(lexicon()['far']['before'])} the {noun} that {decoy}"
+    count = draw.below(FARTHEST + 1)
+    rest = count - len(decoy.split())
+    if rest < 0 or draw.chance(50):
+        between, behind = _place(draw, count), decoy
+    else:
+        places = [decoy, _place(draw, rest)]
+        between, behind = "".join(places if draw.chance(50) else places[::-1]), ""
+    return f"the @{word}{between} {_marked(said)}{behind}", word, sense, "right"
+
+
+def _place(draw: Draw, count: int, taken: str = "") -> str:
+    """So many words that say where something is, each with a space before it."""
+    far = lexicon()["far"]
+    if count < 3:
+        return draw.pick(far["short"][count])
+    # Whole phrases of three to five words: "near the old white bridge".
+    size = count if count <= 5 else 3 + draw.below(min(3, count - 5))
+    start = draw.pick(far["before"])
+    noun = draw.pick([place for place in far["places"] if place not in taken])
+    adjectives = [draw.pick(column) for column in far["adjectives"][: size - 3]]
+    phrase = " ".join(["", start, "the", *adjectives, noun])
+    return phrase + _place(draw, count - size, taken + noun)
 
 
 def _choice(

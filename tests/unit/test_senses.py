@@ -20,6 +20,10 @@ from known_worlds.senses import SPLITS, labels, lexicon, usage
 
 FIRST_THOUSAND = "684188ac30b8ca5db7df6b59c239d620"
 FIRST_OF_TEST = "3307ed9a27e845cc2ea8cee2230e0563"
+FIRST_OF_FAR = {
+    "far": "cd2abbfe0724af5a4967fee2163d0485",
+    "far_test": "201f1c1a119c956a335708ce22591199",
+}
 COUNT = 3000
 BATCH, LENGTH, CLASSES, VOCABULARY = 2, 5, 7, 11
 
@@ -44,7 +48,8 @@ def test_the_first_thousand_are_what_they_were(worlds):
 
 def test_a_usage_depends_on_index_split_and_seed_alone():
     assert usage(7, "test", 3) == usage(7, "test", 3)
-    assert len({usage(7, split, seed) for split in SPLITS for seed in (0, 1)}) == 4
+    drawn = {usage(7, split, seed) for split in SPLITS for seed in (0, 1)}
+    assert len(drawn) == 2 * len(SPLITS)
     plain = usage.__wrapped__  # without the annotations that the tests execute
     assert plain(np.int64(7), np.str_("test"), np.int64(3)) == usage(7, "test", 3)
 
@@ -92,7 +97,7 @@ def test_most_texts_are_distinct_and_no_text_is_in_both_splits(worlds):
 
 
 def test_senses_and_sides_are_drawn_evenly(worlds):
-    for usages in worlds.values():
+    for usages in (worlds["train"], worlds["test"]):
         nouns = [u for u in usages if u.word != "it"]
         first = sum(u.sense == lexicon()["words"][u.word][0] for u in nouns)
         assert 0.45 < first / len(nouns) < 0.55
@@ -135,6 +140,58 @@ def test_test_contexts_are_unseen_but_their_words_are_known(worlds):
             assert contexts(u) not in train_nouns, u.text
     known = {token.lower() for u in worlds["train"] for token in u.tokens}
     assert {token.lower() for u in worlds["test"] for token in u.tokens} <= known
+
+
+# ---- a clue that is far
+
+
+def test_the_first_of_far_are_what_they_were(worlds):
+    assert {split: digest(worlds[split][:1000]) for split in FIRST_OF_FAR} == (
+        FIRST_OF_FAR
+    )
+
+
+def test_up_to_fifteen_words_stand_before_the_clue_and_nothing_else_tells(worlds):
+    phrases = {sense: form["after"] for sense, form in lexicon()["senses"].items()}
+    for u in worlds["far"] + worlds["far_test"]:
+        assert u.side == "right" and u.clues[0] == u.position + u.distance + 1
+        assert re.fullmatch(r"[A-Z][a-z]*( [A-Za-z]+)+\.", u.text)
+        clue = "".join(u.tokens[i] for i in u.clues).strip()
+        assert clue in phrases[u.sense]
+        (decoy,) = re.findall(r" that (.*)", u.text.replace(f" {clue}", "", 1))
+        said = [p for sense in lexicon()["words"][u.word] for p in phrases[sense]]
+        assert any(decoy.startswith(phrase) for phrase in said), u.text
+    for split in ("far", "far_test"):
+        distances = Counter(u.distance for u in worlds[split])
+        assert set(distances) == set(range(16))
+        assert min(distances.values()) > COUNT / 16 / 2
+
+
+def test_the_decoy_is_as_often_of_one_sense_as_of_the_other(worlds):
+    """So the collection of a sentence's words tells the sense in half of them only."""
+    phrases = {sense: form["after"] for sense, form in lexicon()["senses"].items()}
+    same = 0
+    for u in worlds["far_test"]:
+        decoy = u.text.split(" that ")[1]
+        same += any(decoy.startswith(phrase) for phrase in phrases[u.sense])
+    assert 0.45 < same / COUNT < 0.55
+
+
+def test_far_pairs_are_unseen_but_their_words_are_known(worlds):
+    """Neither clue nor decoy tells by being new: both follow the same rule."""
+
+    def pairs(split):
+        return {
+            (u.word, phrase)
+            for u in worlds[split]
+            for sense in lexicon()["words"][u.word]
+            for phrase in lexicon()["senses"][sense]["after"]
+            if phrase in u.text
+        }
+
+    assert not pairs("far") & pairs("far_test")
+    known = {token for u in worlds["far"] for token in u.tokens}
+    assert {token for u in worlds["far_test"] for token in u.tokens} <= known
 
 
 def test_the_shipped_model_knows_unseen_contexts(worlds):
