@@ -26,19 +26,6 @@ CLAIMS = {
             "score > 20 and copied < 10",
         )
     ],
-    "09": [
-        (
-            "± {error:.2f}",
-            "^majority # ± #\nbag +# ± #\nencoder +# ± #$",
-            lambda commoner, first, bag, second, encoder, third: (
-                0.5 <= commoner < 1
-                and 0 < bag <= 1
-                and 0 < encoder <= 1
-                and max(first, second, third) < 0.05
-            ),
-            "",
-        )
-    ],
     "12": [
         (
             'found = f"theirs {bits:.2f}',
