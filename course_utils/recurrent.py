@@ -8,7 +8,6 @@ import torch
 from einops import rearrange
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from course_utils.attention import attention_scores, attention_weights
 from course_utils.masks import padding_mask
@@ -57,25 +56,7 @@ class AdditiveScore(nn.Module):
         return self.to_score((every_query + every_key).tanh()).squeeze(-1)
 
 
-class CosineScore(DotScore):
-    """β cosine(queries, keys), β learned. Source: Graves et al. 2014, section 3.3.1."""
-
-    def __init__(self, d_model: int):
-        super().__init__(d_model)
-        self.sharpness = nn.Parameter(torch.tensor(5.0))
-
-    def forward(self, queries: Queries, keys: Memory) -> Float[Tensor, "b q k"]:
-        """One score per query and key."""
-        queries, keys = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)
-        return self.sharpness * super().forward(queries, keys)
-
-
-SCORES = {
-    "dot": DotScore,
-    "general": GeneralScore,
-    "additive": AdditiveScore,
-    "cosine": CosineScore,
-}
+SCORES = {"dot": DotScore, "general": GeneralScore, "additive": AdditiveScore}
 
 
 class ScoredAttend(nn.Module):
@@ -116,7 +97,7 @@ class RecurrentSeq2Seq(nn.Module):
     """Read the source one token after the other, then write the target in the same way.
 
     The last state of the encoder is the first of the decoder (Sutskever et al. 2014).
-    With a `score` ("dot", "general", "additive", "cosine") every decoder state also
+    With a `score` ("dot", "general", "additive") every decoder state also
     looks at all states of the encoder (Luong et al. 2015); with None it does not.
     """
 
