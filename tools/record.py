@@ -60,7 +60,7 @@ def make_record(name: str, root: Path = ROOT) -> Path:
     record = Record(
         date=date.today().isoformat(),
         seconds=round(time.perf_counter() - started, 1),
-        cores=CORES,
+        cores=min(CORES, len(points)),
         threads=THREADS,
         versions=_versions(),
         seeds=list(load_script(name, root).SEEDS),
@@ -80,7 +80,9 @@ def confirm_record(name: str, root: Path = ROOT) -> Path:
     result = _run(name, root, 0)
     for quantity, recorded in record.numbers(**result["point"]).items():
         now = result["numbers"][quantity]
-        if not math.isclose(now, recorded, rel_tol=NEAR):
+        if isinstance(recorded, float) and not math.isclose(
+            now, recorded, rel_tol=NEAR
+        ):
             raise ValueError(
                 f"{quantity} of {result['point']} is {now}, recorded {recorded}: "
                 f"run `make record NB={name[2:4]}`"
@@ -98,11 +100,20 @@ def _run(name: str, root: Path, place: int) -> dict:
     numbers = script.run(**point)
     seconds = round(time.perf_counter() - started, 2)
     for quantity, number in numbers.items():
-        if not isinstance(number, int | float) or not math.isfinite(number):
+        if not _is_result(number):
             raise ValueError(
                 f"{quantity} of {point} must be a finite number, got {number}"
             )
     return {"point": point, "numbers": dict(numbers), "seconds": seconds}
+
+
+def _is_result(value) -> bool:
+    """Whether a value is a finite number, a text, or a list of texts."""
+    if isinstance(value, int | float):
+        return math.isfinite(value)
+    return isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(text, str) for text in value)
+    )
 
 
 def _begin() -> None:

@@ -7,6 +7,7 @@ a world) and `limit` are as in `course_utils.data.hub.load_texts`.
 """
 
 import argparse
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -20,6 +21,7 @@ from course_utils.data.batches import (
     pair_batches,
 )
 from course_utils.data.hub import load_pairs, load_texts
+from course_utils.data.splits import split_pairs
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
 from course_utils.training.loop import History, train
 from course_utils.training.losses import class_loss, translation_loss
@@ -105,6 +107,52 @@ def translator(steps: int = 2000, limit: int = 60_000) -> Trained:
     return model, tokenizer, train(model, batches, config, loss=translation_loss)
 
 
+def spanish(
+    data: str = "sentence-transformers/parallel-sentences-tatoeba",
+    steps: int = 10_000,
+    limit: int | None = None,
+    watch: Callable[[nn.Module, Tokenizer], object] | None = None,
+) -> Trained:
+    """The translator from English to Spanish, trained on sentences of Tatoeba.
+
+    watch: is called after every 20 steps, with the model as it then is.
+    """
+    pairs = load_pairs(data, limit=limit)
+    learn, _ = split_pairs(pair for pair in pairs if len(pair[0].split()) <= 10)
+    tokenizer = train_bpe([text for pair in learn for text in pair], 4000)
+    torch.manual_seed(0)
+    stack = configs.StackConfig(
+        d_model=128, num_heads=4, num_layers=3, d_ff=512, max_length=64, dropout=0.1
+    )
+    shape = configs.EncoderDecoderConfig(
+        source_vocab_size=tokenizer.vocab_size,
+        target_vocab_size=tokenizer.vocab_size,
+        encoder=stack,
+        decoder=stack,
+        share_weights=True,
+    )
+    model = models.EncoderDecoder(shape)
+    ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in learn]
+    batches = pair_batches(ids, batch_size=48, max_length=64, special=tokenizer)
+    config = configs.TrainConfig(
+        steps=steps, learning_rate=4e-3, label_smoothing=0.1, optimizer="muon"
+    )
+
+    def watched(model: nn.Module) -> float:
+        watch(model, tokenizer)
+        return 0.0
+
+    history = train(
+        model,
+        batches,
+        config,
+        loss=translation_loss,
+        evaluate=watched if watch else None,
+        evaluate_every=20 if watch else 0,
+    )
+    return model, tokenizer, history
+
+
 def senses(steps: int = 700, limit: int = 8000) -> Trained:
     """The classifier of the sense world: which sense a word has in its sentence."""
     usages = [usage(index) for index in range(limit)]
@@ -125,7 +173,9 @@ def senses(steps: int = 700, limit: int = 8000) -> Trained:
     return model, tokenizer, train(model, batches, config, loss=class_loss)
 
 
-RECIPES = {one.__name__: one for one in (tinystories, stories, translator, senses)}
+RECIPES = {
+    one.__name__: one for one in (tinystories, stories, translator, spanish, senses)
+}
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ Knows strings. Knows nothing of where they come from; the worlds split themselve
 """
 
 import hashlib
+from collections.abc import Iterable
 
 from course_utils.shapes import check_number
 
@@ -18,3 +19,25 @@ def held_out(sentence: str, fraction: float = 0.02) -> bool:
     words = " ".join(sentence.casefold().split())
     digest = hashlib.sha256(words.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") < fraction * 2**64
+
+
+def split_pairs(
+    pairs: Iterable[tuple[str, str]], fraction: float = 0.02
+) -> tuple[list[tuple[str, str]], dict[str, list[str]]]:
+    """Pairs to learn from, and a test: {sentence: all its translations}.
+
+    The first sentence of a pair decides (`held_out`). A pair whose translation is an
+    answer of the test is in neither.
+    """
+    pairs = list(pairs)
+    test: dict[str, list[str]] = {}
+    for sentence, translation in pairs:
+        if held_out(sentence, fraction):
+            test.setdefault(sentence, []).append(translation)
+    answers = {text.casefold() for texts in test.values() for text in texts}
+    learn = [
+        (sentence, translation)
+        for sentence, translation in pairs
+        if not held_out(sentence, fraction) and translation.casefold() not in answers
+    ]
+    return learn, test

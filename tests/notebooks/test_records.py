@@ -24,6 +24,7 @@ from tools import record as tool
 FOLDER = ROOT / records.FOLDER
 SCRIPTS = {path.stem for path in FOLDER.glob("nb[0-9][0-9]_*.py")}
 RECORDS = {path.stem for path in FOLDER.glob("*.json")}
+ONE_LONG_RUN = {"nb08_spanish"}  # its notebook runs the weights that it left
 
 
 def check_record(name, root=ROOT):
@@ -47,6 +48,8 @@ def test_each_script_has_its_record_and_each_record_its_script():
 @pytest.mark.parametrize("name", sorted(RECORDS))
 def test_the_record_is_what_its_script_gave(name):
     record = check_record(name)
+    if name in ONE_LONG_RUN:
+        return
     seeds = {result["point"]["seed"] for result in record.results}
     assert seeds == set(record.seeds) and len(seeds) >= 3
 
@@ -56,6 +59,9 @@ def test_its_notebook_says_that_it_is_recorded_and_runs_a_point(name):
     cells = code_cells(name[2:4])
     assert any(str(load_record(name)) in str(outputs) for _, outputs in cells)
     code = "\n".join(source for source, _ in cells)
+    if name in ONE_LONG_RUN:
+        assert f'pretrained.load("{name[5:]}")' in code
+        return
     script = re.search(rf"^(\w+) = load_script\(.{name}.\)$", code, re.MULTILINE)[1]
     assert re.search(rf"\b{script}\.run\(", code)
 
@@ -99,7 +105,7 @@ SEEDS = (0, 1)
 
 
 def run(size, seed):
-    return {"loss": size / 2 + seed}
+    return {"loss": size / 2 + seed, "says": ["one", "two"]}
 '''
 
 
@@ -128,7 +134,7 @@ def test_a_record_holds_what_was_asked_of_it(made):
     record = check_record("nb90_toy", made)
     line = r"recorded: \w+ seconds? on two cores, \d{4}-\d\d-\d\d, torch [\d.]+"
     assert re.fullmatch(line, str(record))
-    assert record.numbers(size=4, seed=1) == {"loss": 3.0}
+    assert record.numbers(size=4, seed=1) == {"loss": 3.0, "says": ["one", "two"]}
     assert record.seeds == [0, 1] and len(record.results) == 4
     assert set(record.versions) == {"python", "torch", "numpy", "platform", "cpu"}
     with pytest.raises(ValueError, match=r"recorded one such as .*'size': 3.*got .* 9"):

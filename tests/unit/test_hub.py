@@ -14,7 +14,7 @@ import transformers
 
 from course_utils.data import hub
 from course_utils.data.hub import DataUnavailable, load_labelled, load_pairs, load_texts
-from course_utils.data.splits import held_out
+from course_utils.data.splits import held_out, split_pairs
 from tests.support.hub_mirror import HubMirror
 from tests.support.mirror_data import (
     END,
@@ -220,6 +220,19 @@ def test_held_out_is_a_fraction_and_a_function_of_the_sentence():
     assert all(held_out(f"  {s.upper()} \n") for s in small)
     with pytest.raises(ValueError, match=r"fraction must .* got 5"):
         held_out("a", 5)
+
+
+def test_pairs_split_by_their_sentence_and_no_answer_of_the_test_is_learned():
+    pairs = [(f"{n} cats.", f"{n} gatos.") for n in range(500)]
+    pairs += [(f"{n} cats.", f"{n} gatas.") for n in range(500)]
+    pairs += [("Look: " + english, spanish.upper()) for english, spanish in pairs]
+    learn, test = split_pairs(pairs, 0.1)
+    assert set(test) == {english for english, _ in pairs if held_out(english, 0.1)}
+    assert all(len(answers) == 2 for answers in test.values())
+    assert not {english for english, _ in learn} & set(test)
+    answers = {text.casefold() for texts in test.values() for text in texts}
+    assert not {spanish.casefold() for _, spanish in learn} & answers
+    assert 0.7 * len(pairs) < len(learn) < 0.95 * len(pairs)
 
 
 def test_ipython_shows_the_sentence_alone():

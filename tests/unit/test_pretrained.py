@@ -29,9 +29,9 @@ NEW_STORIES = REAL_STORIES.with_name("valid.txt")
 WORDS_IN_A_ROW = 24  # stock openings of such stories run to some fifteen words
 
 
-def test_all_weights_together_are_at_most_15_megabytes(record_budget):
+def test_all_weights_together_are_at_most_20_megabytes(record_budget):
     sizes = [path.stat().st_size for path in pretrained.FOLDER.rglob("*.*")]
-    record_budget("shipped models, bytes", sum(sizes), 15_000_000)
+    record_budget("shipped models, bytes", sum(sizes), 20_000_000)
     assert {path.name for path in pretrained.FOLDER.iterdir()} == {*pretrained.SHIPPED}
 
 
@@ -88,6 +88,7 @@ def test_the_weights_are_those_that_were_measured(name):
         ("tinystories", {"data": "stories", "steps": 12}),
         ("stories", {"steps": 36}),
         ("translator", {"steps": 12}),
+        ("spanish", {"data": "phrases", "steps": 12}),
         ("senses", {"steps": 40}),
     ],
 )
