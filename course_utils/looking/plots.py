@@ -165,11 +165,12 @@ def curves(
     lines: Named | None = None,
     roles: Named | None = None,
     alt: str | None = None,
+    uprights: Named | None = None,
 ) -> None:
     """Draw {label: y} or {label: (x, y)} as lines; `log` is "", "x", "y" or "xy".
 
     `axes` labels (x, y). `lines` adds horizontal lines, {label: height}, such as a
-    baseline. A NaN among y leaves a gap.
+    baseline, and `uprights` vertical ones, {label: x}. A NaN among y leaves a gap.
     """
     points = {label: _points(values, label, log) for label, values in series.items()}
     figure, axis = style.panel(axes, title)
@@ -183,6 +184,10 @@ def curves(
     for label, height in (lines or {}).items():
         axis.axhline(float(height), **_LINE)
         names.append((label, float(height), SOFT))
+    for label, place in (uprights or {}).items():
+        axis.axvline(float(place), **_LINE)
+        where = {"transform": axis.get_xaxis_transform(), "ha": "center"}
+        axis.text(float(place), 1.02, literal(label), color=SOFT, **where)
     if all((x == x.round()).all() for x, _ in points.values()):
         axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # no step 2.5
     for letter in log:

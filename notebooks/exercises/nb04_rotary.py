@@ -319,8 +319,8 @@ def _silent(keys):
 ROTARY = Exercise(
     "positions.rotary",
     "Gives queries, keys, values (“b h t d”, positions from 0; keys and values may "
-    "have fewer heads) as rotary attention wants them, pairs (i, i + d/2): so places "
-    "enter a score only by their distance.",
+    "have fewer heads) as rotary attention wants them, pairs (i, i + d/2): a score "
+    "then depends on two positions only through their distance.",
     ("queries", "keys", "values"),
     rotary,
     lambda g: [

@@ -38,14 +38,6 @@ def alibi_by_einsum(num_heads, query_length, key_length):
     return -torch.einsum("h,qk->hqk", rates, distance)
 
 
-def relative_by_one_hot(table, query_length, key_length):
-    positions = torch.arange(key_length)
-    back = positions[-query_length:, None] - positions
-    columns = back.clamp(0, table.shape[1] - 1)
-    chosen = torch.nn.functional.one_hot(columns, table.shape[1]).to(table.dtype)
-    return torch.einsum("hd,qkd->hqk", table, chosen)
-
-
 RIGHT_ANSWERS = {
     "positions.sinusoids": [sinusoids_by_loops],
     "positions.step": [steps_by_complex],
@@ -54,5 +46,4 @@ RIGHT_ANSWERS = {
         lambda q, k, v: [turn_by_chunks(q), turn_by_chunks(k), v.clone()]
     ],
     "positions.alibi": [alibi_by_einsum],
-    "positions.relative": [relative_by_one_hot],
 }

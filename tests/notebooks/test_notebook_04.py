@@ -23,6 +23,10 @@ def test_the_sinusoids_are_the_packages(built, width):
     torch.testing.assert_close(ours, sinusoidal_positions(40, width))
 
 
+def test_a_thousand_positions_are_more_than_1_apart(built):
+    assert torch.pdist(built["sinusoids"](1000, 16)).min() > 1
+
+
 def test_the_rotation_moves_the_packages_table(built):
     table = sinusoidal_positions(40, WIDTH)
     moved = table @ built["rotation"](LENGTH, WIDTH).T
