@@ -20,10 +20,13 @@ NUMBER = r"(-?[\d.,]+)"
 CLAIMS = {
     "08": [
         (
-            "pairs  BLEU {score:.1f}",
-            "^# pairs  BLEU #  copied #$",
-            lambda pairs, score, copied: pairs > 10_000 and score > 20 and copied < 10,
-            "score > 20 and copied < 10",
+            "the beam changes {changed} of {len(unseen)}, {likelier}",
+            "'copied': 'BLEU #', 'greedy': 'BLEU #', 'beam': 'BLEU #'}\n"
+            "the beam changes # of 100, # become likelier$",
+            lambda copied, greedy, beam, changed, likelier: (
+                copied < 10 and min(greedy, beam) > 20 and 5 < changed < 2 * likelier
+            ),
+            "changed > 5",
         )
     ],
     "12": [
