@@ -1,4 +1,4 @@
-"""Exercises of notebook 10: what a byte of text costs, in tokens and in bits.
+"""Exercises of notebook 10: what a byte of text costs, in bits.
 
 Knows the package's bits per byte. Knows nothing of how an answer is run or shown.
 """
@@ -16,55 +16,6 @@ TEXTS = [
     "Con mèo nằm bên bếp lò vì nó mệt.",
     "Кошка лежала у печки, потому что устала, и дети прибежали.",
 ]
-
-
-def tokens_per_byte(text: str, ids: Sequence[int]) -> float:
-    """How many tokens one byte of the text costs."""
-    return len(ids) / len(text.encode())
-
-
-def _cut_texts(generator):
-    drawn = [torch.randint(500, (n,), generator=generator) for n in (7, 11, 17)]
-    drawn[1][-1] = drawn[1][0]  # a token that stands there twice
-    cases = [(t, ids.tolist()) for t, ids in zip(TEXTS, drawn, strict=True)]
-    return [*cases, ("  Đi \n", [3, 41, 7])]  # white space has bytes, too
-
-
-PER_BYTE = Exercise(
-    "tokens.tokens_per_byte",
-    "Gives the number of ids per byte of a text in UTF-8: what the text costs, in a "
-    "unit that is fair to every script.",
-    ("text", "ids"),
-    tokens_per_byte,
-    _cut_texts,
-    (
-        Mistake(
-            "characters for bytes",
-            lambda text, ids: len(ids) / len(text),
-            "`len(text)` counts characters. English hides the difference.",
-            "Turn the text into bytes first. How long is “à” then?",
-        ),
-        Mistake(
-            "bytes per token",
-            lambda text, ids: len(text.encode()) / len(ids),
-            "Upside down: that is how much of the text a token holds.",
-            "“Per byte” tells what stands below the line.",
-        ),
-        Mistake(
-            "words for bytes",
-            lambda text, ids: len(ids) / len(text.split()),
-            "Tokens per *word*: what is a word in a language without spaces?",
-            "Turn the text into bytes first.",
-        ),
-        Mistake(
-            "different ids only",
-            lambda text, ids: len(set(ids)) / len(text.encode()),
-            "An id that stands in the text twice is counted once.",
-            "A model reads every token, also one that it has read before.",
-        ),
-    ),
-    "A text has a method that gives its bytes. A row of bytes has a length.",
-)
 
 
 def bits_of_all(
@@ -203,4 +154,4 @@ BITS = Exercise(
 )
 
 
-EXERCISES = (PER_BYTE, BITS)
+EXERCISES = (BITS,)

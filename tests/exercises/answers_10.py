@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from itertools import pairwise
 
-import numpy as np
 import torch
 
 from course_utils import bpe
@@ -51,8 +50,5 @@ RIGHT_ANSWERS = {
     "tokens.merge": [merge_by_stack],
     "tokens.encode": [encode_by_list],
     "tokens.stream": [stream_by_codec],
-    "tokens.tokens_per_byte": [
-        lambda text, ids: np.size(ids) / sum(len(c.encode("utf-8")) for c in text)
-    ],
     "tokens.bits_per_byte": [bits_by_tensors],
 }

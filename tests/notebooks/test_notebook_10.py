@@ -32,6 +32,11 @@ def test_each_trainer_is_the_packages(trainer, built):
     assert list(merges.items()) == list(bpe.train(TEXTS, 320).made.items())
 
 
+@pytest.mark.parametrize("trainer", ["train_naive", "train_tables"])
+def test_a_trainer_stops_when_every_word_is_one_piece(trainer, built):
+    assert len(built[trainer](["a cat sat"], 99)) == 5
+
+
 def test_the_encoder_is_the_packages(built):
     for text in TEXTS:
         assert built["encode"](text, REFERENCE.made) == REFERENCE.encode(text)

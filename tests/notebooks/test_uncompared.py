@@ -29,6 +29,14 @@ CLAIMS = {
             "changed > 5",
         )
     ],
+    "10": [
+        (
+            "times as fast",
+            "^the tables are # times as fast$",
+            lambda ratio: 2 < ratio < 20,
+            'seconds["train_naive"] > 2 * seconds["train_tables"]',
+        )
+    ],
     "12": [
         (
             'found = f"theirs {bits:.2f}',
