@@ -171,6 +171,7 @@ def curves(
 
     `axes` labels (x, y). `lines` adds horizontal lines, {label: height}, such as a
     baseline, and `uprights` vertical ones, {label: x}. A NaN among y leaves a gap.
+    Where y has a column for each of several runs, they are dots, the line their mean.
     """
     points = {label: _points(values, label, log) for label, values in series.items()}
     figure, axis = style.panel(axes, title)
@@ -178,6 +179,9 @@ def curves(
     for i, (label, (x, y)) in enumerate(points.items()):
         dashes = ("-", "--", "-.", ":")[i % 4 if len(points) > 2 else 0]
         look = {"linestyle": dashes, "marker": "o" if len(y) <= 12 else None}
+        if y.ndim == 2:
+            axis.plot(x, y, "o", color=colors[label], markersize=5, alpha=0.6)
+            y, look["marker"] = y.mean(axis=1), "_"
         axis.plot(x, y, color=colors[label], **look)
         if len(points) > 1:
             names.append((label, y[np.isfinite(y)][-1], colors[label]))
@@ -237,24 +241,30 @@ def bars(
     """Draw one group of lying bars per label, one bar per series, {name: lengths}.
 
     `axes` names (labels, lengths). Runs of one kind, "seed 0", "seed 1", are dots of
-    one color. `lines` adds named lines, {label: length}, such as a baseline.
+    one color, and "mean" beside them is a tick. `lines` adds named lines, {label:
+    length}, such as a baseline.
     """
     labels = [literal(label) for label in labels]
     kind = {n: f"each {n.split()[0]}" if _RUNS.fullmatch(n) else n for n in series}
     kinds = list(dict.fromkeys(kind.values()))
     dots = kinds != list(series)
     written = not dots and len(labels) * len(kinds) <= 30
+    rows = [one for one in kinds if not (dots and one == "mean")]
     colors = style.colors_of(kinds, roles)
-    lines_high = sum(max(len(kinds), 1 + label.count("\n")) for label in labels)
+    lines_high = sum(max(len(rows), 1 + label.count("\n")) for label in labels)
     size = (5.8, min(6, 0.9 + 0.17 * lines_high + 0.12 * len(labels)))
     figure, axis = style.panel(axes[::-1], title, size)
     for name, values in series.items():
         numbers = _array(values, f"series[{name!r}]", 1)
         if (count := len(numbers)) != len(labels):
             raise ValueError(f"series[{name!r}]: {len(labels)} labels, got {count}")
-        thick, place = 0.76 / len(kinds), kinds.index(kind[name])
-        at = np.arange(len(labels)) + (place - (len(kinds) - 1) / 2) * thick
         look = {"color": colors[kind[name]], "label": literal(kind[name])}
+        if kind[name] not in rows:
+            size = {"markersize": 14, "markeredgewidth": 2, "zorder": 4}
+            axis.plot(numbers, range(len(labels)), "|", **look, **size)
+            continue
+        thick, place = 0.76 / len(rows), rows.index(kind[name])
+        at = np.arange(len(labels)) + (place - (len(rows) - 1) / 2) * thick
         if kind[name] != name:
             axis.plot(numbers, at, "o", alpha=0.7, zorder=3, **look)
             continue
