@@ -200,7 +200,7 @@ ATTEND = Exercise(
             "neighboring columns are turned as a pair",
             _attention(turn=_neighbors),
             "Lengths and distances are right, but other pairs are turned: that is the "
-            "colleague of section 7.",
+            "colleague of section 9.",
             "`rotate` pairs column i with column i + d/2.",
         ),
         Mistake(

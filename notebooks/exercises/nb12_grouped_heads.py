@@ -34,8 +34,8 @@ def _every(keys, heads):
 
 LEND = Exercise(
     "llama.repeat_keys",
-    "Gives “b h k d” from keys “b g k d”: neighboring heads form a group and read the "
-    "same set. In another order, loaded weights are silently wrong.",
+    "Gives “b h k d” from keys “b g k d”: neighboring query heads form a group and "
+    "share a key-value head. In another order, loaded weights are silently wrong.",
     ("keys", "num_heads"),
     repeat_keys,
     _sets,
@@ -100,8 +100,8 @@ def cache_of_a_token() -> int:
 
 CACHE = Exercise(
     "llama.cache",
-    "Wants the bytes of KV cache per token: 16 layers, 24 heads of width 64, 6 sets of "
-    "keys and values, 4 bytes per number. It bounds how long a text may get.",
+    "Wants the bytes of KV cache per token: 16 layers, 24 query heads of width 64, 6 "
+    "key-value heads, 4 bytes per number. It bounds how long a text may get.",
     (),
     cache_of_a_token,
     lambda generator: [()],

@@ -212,7 +212,7 @@ GATE = Exercise(
         Mistake(
             "GELU for SiLU",
             lambda x, g, u, d: (F.gelu(x @ g.T) * (x @ u.T)) @ d.T,
-            "Nearly: the picture of the three bends shows how close they are.",
+            "Nearly: the two curves lie close together.",
             "Your bend has a cousin that dips lower on the left.",
         ),
         Mistake(

@@ -1,10 +1,8 @@
-"""What notebook 12 builds is what the package holds, and so is its starting point."""
+"""What notebook 12 builds is what the package and `transformers` hold."""
 
 import hashlib
-import inspect
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,24 +17,37 @@ from course_utils.attention import (
     attend,
     split_heads,
 )
-from course_utils.config import DecoderConfig, LlamaConfig, StackConfig
-from course_utils.export import import_llama
+from course_utils.config import LlamaConfig
+from course_utils.export import SETTINGS, import_llama
 from course_utils.feedforward import SwiGLU
 from course_utils.masks import causal_mask
-from course_utils.models import DecoderLM, LlamaLM
+from course_utils.models import LlamaLM
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table, rotate
 from course_utils.training.records import load_record, load_script
 from tests.support import notebook_code
 
 TRAINED = Path(__file__).parents[3] / "shared" / "data" / "stories260K"
-BATCH, LENGTH, WIDTH, HEADS, VOCAB, MAX_LENGTH = 2, 5, 24, 6, 31, 64
-NAMES = ("OurRMSNorm", "OurSwiGLU", "initialise", "Attention", "gelu", "swiglu")
-NAMES += ("Block", "Model", "colleague", "greedy_text", "story_bits", "PUBLISHED")
-NAMES += ("ADMITTED", "dealt_differences", "share_of_deals", "told_apart")
-KNOWN = {"WIDTH": WIDTH, "HEADS": HEADS, "VOCAB": VOCAB, "LENGTH": MAX_LENGTH}
-SIZES = {"d_model": WIDTH, "num_heads": HEADS, "num_layers": 2}
+BATCH, LENGTH, WIDTH, HEADS, VOCAB = 2, 5, 24, 6, 31
+NAMES = ("RMSNorm", "rope", "SwiGLU", "Attention", "Block", "Model", "colleague")
+NAMES += ("cache_bytes", "translated", "reordered", "greedy_text")
+NAMES += ("PUBLISHED", "is_published")
 pytestmark = pytest.mark.usefixtures("float64")
+
+
+def config_of(kv_heads=2, tied=True):
+    return LlamaConfig(
+        vocab_size=VOCAB,
+        d_model=WIDTH,
+        num_heads=HEADS,
+        num_kv_heads=kv_heads,
+        num_layers=2,
+        d_ff=20,
+        max_length=LENGTH + 3,
+        rope_base=500.0,
+        norm_eps=0.1,
+        tied=tied,
+    )
 
 
 def loud(module):
@@ -44,12 +55,6 @@ def loud(module):
     for weight in module.parameters():
         nn.init.normal_(weight)
     return module
-
-
-def assert_same(ours, theirs, x, given=(), more=()):
-    """With our weights, theirs gives what ours gives."""
-    theirs.load_state_dict(loud(ours).state_dict())
-    torch.testing.assert_close(ours(x, *given), theirs(x, *given, *more))
 
 
 def vectors():
@@ -60,77 +65,120 @@ def random_ids():
     return torch.randint(VOCAB, (BATCH, LENGTH))
 
 
-def test_norm_and_gated_feedforward_are_the_packages(built):
-    assert_same(built["OurRMSNorm"](WIDTH, 0.1), RMSNorm(WIDTH, 0.1), vectors())
-    assert_same(built["OurSwiGLU"](WIDTH, 7), SwiGLU(WIDTH, 7), vectors())
+@pytest.mark.parametrize(
+    ("name", "sizes", "theirs"),
+    [("RMSNorm", (WIDTH, 0.1), RMSNorm), ("SwiGLU", (WIDTH, 7), SwiGLU)],
+)
+def test_norm_and_gated_feedforward_are_the_packages(built, name, sizes, theirs):
+    ours, theirs, x = loud(built[name](*sizes)), theirs(*sizes), vectors()
+    theirs.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(x), theirs(x))
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 3, HEADS])
 def test_the_grouped_attention_is_the_packages(built, kv_heads):
-    ours = built["Attention"](WIDTH, HEADS, kv_heads, rotate)
+    ours, x = loud(built["Attention"](config_of(kv_heads))), vectors()
     theirs = GroupedQueryAttention(WIDTH, HEADS, kv_heads)
+    theirs.load_state_dict(ours.state_dict())
     table = rotary_table(LENGTH, WIDTH // HEADS)
-    assert_same(ours, theirs, vectors(), [table], [causal_mask(LENGTH)])
+    expected = theirs(x, table, causal_mask(LENGTH))
+    torch.testing.assert_close(ours(x, *table), expected)
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_all_doors_open_it_is_the_packages_llama(built, tied):
-    doors = {"norm": RMSNorm, "turn": rotate, "mlp": built["swiglu"], "kv_heads": 2}
-    more = {"num_kv_heads": 2, "d_ff": 64, "max_length": MAX_LENGTH, "tied": tied}
-    theirs = LlamaLM(LlamaConfig(vocab_size=VOCAB, **SIZES, **more))
-    assert_same(built["Model"](**doors, tied=tied), theirs, random_ids())
+@pytest.mark.parametrize("kv_heads", [1, 3, HEADS])
+def test_the_model_is_the_packages_and_that_of_transformers(built, kv_heads, tied):
+    import transformers
 
-
-def test_all_doors_shut_it_is_the_backbone_without_attention_biases(built):
-    kinds = {"activation": "gelu", "positions": "learned", "max_length": MAX_LENGTH}
-    stack = StackConfig(**SIZES, **kinds, d_ff=4 * WIDTH)
-    ours = loud(built["Model"]())
-    backbone = DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack))
-    backbone_names = {
-        "positions": "positions.table",
-        "attention_norm": "attention_residual.norm",
-        "feedforward_norm": "feedforward_residual.norm",
-    }
-    state = {name: torch.zeros_like(w) for name, w in backbone.state_dict().items()}
-    for name, weight in ours.state_dict().items():
-        for here, there in backbone_names.items():
-            name = name.replace(here, there)
-        assert state[name].shape == weight.shape
-        state[name] = weight
-    left = {name for name in state if not state[name].any()}
-    assert left and all(".attention.to_" in name and "bias" in name for name in left)
-    backbone.load_state_dict(state)
+    config = config_of(kv_heads, tied)
+    ours, package = loud(built["Model"](config)), LlamaLM(config).eval()
+    package.load_state_dict(ours.state_dict())
+    settings = {theirs: getattr(config, name) for theirs, name in SETTINGS.items()}
+    rope = {"rope_type": "default", "rope_theta": config.rope_base}
+    their_config = transformers.LlamaConfig(**settings, rope_parameters=rope)
+    theirs = transformers.LlamaForCausalLM(their_config).double().eval()
+    theirs.load_state_dict(built["translated"](ours.state_dict()))
     ids = random_ids()
-    torch.testing.assert_close(ours(ids), backbone(ids))
+    torch.testing.assert_close(ours(ids), package(ids))
+    expected = theirs(ids).logits  # it rotates and norms in 32 bits
+    torch.testing.assert_close(ours(ids), expected, rtol=0, atol=1e-3)
 
 
-def test_the_colleague_turns_other_pairs(built):
+def test_its_tables_move_with_the_model_and_stay_out_of_checkpoints(built):
+    model = built["Model"](config_of())
+    assert model.float().cos.dtype == torch.float32
+    assert not {"cos", "sin"} & set(model.state_dict())
+
+
+def test_the_colleague_rotates_other_pairs_and_other_rows_cure_it(built):
     x, table = torch.randn(BATCH, HEADS, LENGTH, 8), rotary_table(LENGTH, 8)
     order = torch.arange(8).view(2, 4).T.flatten()
     theirs = built["colleague"](x[..., order], *table)
     torch.testing.assert_close(theirs, rotate(x, *table)[..., order])
-    assert (built["colleague"](x, *table) - rotate(x, *table)).abs().max() > 0.1
+    ours = loud(built["Model"](config_of())).eval()
+    cured = built["Model"](config_of())
+    cured.load_state_dict(built["reordered"](ours.state_dict(), WIDTH // HEADS))
+    ids = random_ids()
+    assert (cured(ids) - ours(ids)).abs().max() > 0.1
+    for block in cured.blocks:
+        block.attention.rope = built["colleague"]
+    torch.testing.assert_close(cured(ids), ours(ids))
 
 
-def test_the_deals_are_counted(built):
-    low, high = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0, 5.0, 7.0])
-    differences = built["dealt_differences"](low, high)
-    assert len(differences) == 20  # three of six
-    torch.testing.assert_close(differences[0], low.mean() - high.mean())
-    torch.testing.assert_close(differences.sum(), torch.tensor(0.0))
-    proportion = built["share_of_deals"]
-    assert proportion(low, high) == proportion(high, low) == pytest.approx(2 / 20)
-    assert proportion(low, low) == 1
+@pytest.mark.parametrize("kv_heads", [1, 3])
+def test_a_cache_is_as_large_as_its_formula_says(built, kv_heads):
+    model = LlamaLM(config_of(kv_heads)).eval()
+    cache = model.new_cache()
+    model(random_ids()[:1], cache=cache)
+    stored = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
+    assert stored == LENGTH * built["cache_bytes"](2, kv_heads, WIDTH // HEADS, 8)
 
 
-def test_models_are_distinguished_by_seven_losses_not_by_three(built):
-    low, high = torch.arange(7.0), torch.arange(7.0) + 10
-    told_apart = built["told_apart"]
-    assert told_apart(low, high) and told_apart(high, low)  # 2 of 3,432 deals
-    assert not told_apart(low[:3], high[:3])  # 2 of 20
-    assert not told_apart(low, low + 1)
-    high[0] = 5.5  # among the low ones, and still apart: 6 of 3,432 deals
-    assert told_apart(low, high)
+class Counter:
+    """A tokenizer whose text is the list of its ids."""
+
+    def decode(self, ids):
+        return ids.tolist()
+
+
+def test_greedy_text_ends_with_the_token_between_stories(built):
+    def following(ids):
+        return nn.functional.one_hot((ids + 1) % 5, 5).double()
+
+    assert built["greedy_text"](following, Counter(), 2) == [2, 3, 4, 0, 1, 2]
+    assert built["greedy_text"](following, Counter(), 2, 3) == [2, 3, 4, 0]
+
+
+@pytest.mark.skipif(not TRAINED.is_dir(), reason="needs the model stories260K")
+def test_the_notebooks_class_writes_the_published_text(built):
+    theirs, pieces = import_llama(TRAINED)
+    model = built["Model"](theirs.config)
+    model.load_state_dict(theirs.state_dict())
+    text = built["greedy_text"](model, pieces, pieces.bos_id)
+    stored = (TRAINED / "greedy.txt").read_text("utf-8")
+    assert text in (stored, stored + ".")  # that file may lack the last token
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert digest.startswith(built["PUBLISHED"]) and built["is_published"](text)
+    assert not built["is_published"](text.replace("Lily", "Lilly", 1))
+
+
+# --- the recorded runs ----------------------------------------------------------------
+
+
+def losses_of(model, steps):
+    changes, record = load_script("nb12_changes"), load_record("nb12_changes")
+    point = {"model": model, "steps": steps, "rate": changes.RATES[steps][1]}
+    seeds = [record.numbers(**point, seed=seed)["test"] for seed in changes.SEEDS]
+    return torch.tensor(seeds)
+
+
+def equally_extreme(ours, others):
+    """Of 3,432 relabelings, how many set the two means as far apart as they are?"""
+    pooled = torch.cat([ours, others])
+    chosen = torch.tensor(list(combinations(range(14), 7)))
+    sums = pooled[chosen].sum(dim=1)
+    differences = (sums - (pooled.sum() - sums)).abs() / 7
+    return (differences > (ours.mean() - others.mean()).abs() - 1e-9).sum().item()
 
 
 def test_the_middle_rate_is_the_best_of_every_model():
@@ -144,70 +192,56 @@ def test_the_middle_rate_is_the_best_of_every_model():
         assert min(losses, key=losses.get) == rates[1]
 
 
-@pytest.mark.parametrize("name", ["GPT-2", "LLaMA", "rotary", "no SwiGLU", "untied"])
-def test_the_recorded_models_are_those_of_the_notebook(name, monkeypatch):
-    unchecked = inspect.unwrap(GroupedQueryAttention.forward)  # a list for a tuple
-    monkeypatch.setattr(GroupedQueryAttention, "forward", unchecked)
+def test_which_changes_are_significant():
+    """Bonferroni: 32 comparisons, each below 1 in 500."""
     changes = load_script("nb12_changes")
-    known = {"WIDTH": changes.WIDTH, "HEADS": changes.HEADS}
-    known["LENGTH"] = changes.MAX_LENGTH
-    built = notebook_code.built("12", *NAMES, **KNOWN | known)
-    arguments = {
-        "RMSNorm": {"norm": RMSNorm},
-        "rotary": {"turn": rotate},
-        "SwiGLU": {"mlp": built["swiglu"]},
-        "grouped": {"kv_heads": 2},
-        "untied": {"tied": False},
-    }
-    given = {}
-    for part in changes.MODELS[name]:
-        given |= arguments[part]
-    theirs = changes.Model(changes.MODELS[name], VOCAB)
-    assert_same(built["Model"](**given), theirs, random_ids())
+    for steps, expected in {
+        100: {"rotary", "untied", "LLaMA", "no SwiGLU", "no untied"},
+        300: {"rotary", "no SwiGLU"},
+    }.items():
+        significant = set()
+        for model in changes.MODELS:
+            base = "LLaMA" if model.startswith("no ") else "GPT-2"
+            pair = losses_of(model, steps), losses_of(base, steps)
+            if equally_extreme(*pair) < 3432 / 500:
+                significant.add(model)
+        assert significant == expected
+        means = [losses_of(name, steps).mean() for name in changes.MODELS]
+        assert max(means) - min(means) < {100: 0.08, 300: 0.012}[steps]
 
 
-def test_the_larger_start_enlarges_gate_and_candidate_alone():
-    changes, states = load_script("nb12_changes"), []
-    for model in ("SwiGLU", "larger start"):
-        torch.manual_seed(0)
-        states.append(changes.model_of(model).state_dict())
-    plain, larger = states
-    for name, weight in plain.items():
-        enlarged = name.endswith((".gate.weight", ".up.weight"))
-        factor = changes.LARGER_START if enlarged else 1
-        torch.testing.assert_close(larger[name], weight * factor)
+@pytest.mark.parametrize("name", ["4 key-value heads", "window, 1 head", "latent 8"])
+def test_no_model_of_the_cache_record_sees_the_future(name):
+    cache = load_script("nb12_cache")
+    model = cache.Model(name, VOCAB).eval()
+    ids = torch.randint(VOCAB, (1, 80))
+    other = ids.clone()
+    other[0, 70] = (ids[0, 70] + 1) % VOCAB
+    differs = (model(ids) - model(other))[0].abs().amax(dim=-1) > 1e-9
+    assert not differs[:70].any() and differs[70]
 
 
-class Function(nn.Module):
-    """A model that is a function."""
-
-    def __init__(self, forward):
-        super().__init__()
-        self.forward = forward
-
-
-def test_bits_are_those_of_an_even_guess(built):
-    even = Function(lambda ids: torch.zeros(*ids.shape, 256))
-    by_bytes = SimpleNamespace(encode=lambda text: list(text.encode()))
-    bits = built["story_bits"](even, by_bytes, 0, ["a", "three bàn"])
-    assert bits == pytest.approx(8)
+def test_the_cache_records_attention_is_the_notebooks():
+    cache = load_script("nb12_cache")
+    layer = loud(cache.Attention(2))
+    theirs = GroupedQueryAttention(cache.WIDTH, cache.HEADS, 2)
+    theirs.load_state_dict(layer.state_dict())
+    x, mask = torch.randn(1, 9, cache.WIDTH), causal_mask(9)
+    table = rotary_table(9, cache.HEAD_DIM)
+    torch.testing.assert_close(layer(x, mask), theirs(x, table, mask))
 
 
-def test_greedy_text_ends_with_the_token_between_stories(built):
-    following = Function(lambda ids: nn.functional.one_hot((ids + 1) % 5, 5).double())
-    join = SimpleNamespace(decode=lambda ids: ids.tolist())
-    assert built["greedy_text"](following, join, 2) == [2, 3, 4, 0, 1, 2]
-    assert built["greedy_text"](following, join, 2, most=3) == [2, 3, 4, 0]
+@pytest.mark.slow
+def test_a_point_of_the_cache_record_can_be_run_again():
+    cache, record = load_script("nb12_cache"), load_record("nb12_cache")
+    torch.set_default_dtype(torch.float32)  # as it was recorded
+    point = {"model": "1 key-value head", "rate": 0.02, "seed": 0}
+    again, kept = cache.run(**point), record.numbers(**point)
+    assert again["weights"] == kept["weights"]
+    assert again["test"] == pytest.approx(kept["test"], rel=0.02)
 
 
-@pytest.mark.skipif(not TRAINED.is_dir(), reason="needs the model stories260K")
-def test_the_trained_llama_writes_its_published_text(built):
-    model, pieces = import_llama(TRAINED)
-    text = built["greedy_text"](model, pieces, pieces.bos_id)
-    stored = (TRAINED / "greedy.txt").read_text("utf-8")
-    assert text in (stored, stored + ".")  # that file may lack the last token
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    assert digest.startswith(built["PUBLISHED"])
+# --- the exercises --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, HEADS])
@@ -233,3 +267,9 @@ def test_the_exercises_numbers_are_those_of_the_layers():
     layer(torch.zeros(1, 3, 24 * 64).float(), table, cache=cache)
     stored = cache.keys.nbytes + cache.values.nbytes
     assert 16 * stored == 3 * cache_of_a_token()
+
+
+def test_the_official_numbers_of_parameters_are_printed():
+    printed = "".join(str(outputs) for _, outputs in notebook_code.code_cells("12"))
+    official = ("1,235,814,400", "3,212,749,824", "6,738,415,616", "8,030,261,248")
+    assert all(number in printed for number in official)

@@ -37,27 +37,6 @@ CLAIMS = {
             'seconds["train_naive"] > 2 * seconds["train_tables"]',
         )
     ],
-    "12": [
-        (
-            'found = f"theirs {bits:.2f}',
-            "as published ✓\n# stories: theirs #, ours # bits per byte$",
-            lambda stories, theirs, ours: stories > 40 and 0.5 < ours < theirs < 1.0,
-            "",
-        ),
-        (
-            '"8 sets": (writing(8)',
-            "'RMSNorm': #, 'nn.RMSNorm': #, 'SwiGLU': #, '32 heads': #, '8 sets': #, "
-            "'1 set': #, '128 heads': #}",
-            lambda ours, torch, gate, heads, eight, one, many: (
-                min(ours, torch) > 1
-                and 0.5 < gate < 2
-                and heads > 1.2
-                and 0 < one < eight < 0.8
-                and 1.2 < many < 4
-            ),
-            "",
-        ),
-    ],
     "13": [
         (
             "stages = [(0, untrained)",

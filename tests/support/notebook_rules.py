@@ -42,7 +42,7 @@ HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""\b(alt|src)\s*=\s*("[^"]*"|'[^']*')""", re.IGNORECASE)
 REAL_DATA = re.compile(
     r"""["'](roneneldan|Helsinki-NLP|EleutherAI|stanfordnlp)/"""
-    r"""|["']sentence-transformers/parallel"""
+    r"""|["']sentence-transformers/parallel|\bload_llama2c\("""
 )
 TRAINED = re.compile(r"""["']sentence-transformers/all-MiniLM""")
 
@@ -65,7 +65,7 @@ def code_cells(notebook):
 
 
 def touches_real_data(notebook):
-    """Does a code cell name a data set or tokenizer of the hub?"""
+    """Does a code cell name a data set, tokenizer or LLaMA of the hub?"""
     return any(REAL_DATA.search(joined(c["source"])) for c in code_cells(notebook))
 
 
