@@ -212,7 +212,7 @@ GATE = Exercise(
         Mistake(
             "GELU for SiLU",
             lambda x, g, u, d: (F.gelu(x @ g.T) * (x @ u.T)) @ d.T,
-            "Nearly: the two curves lie close together.",
+            "Nearly: your bend and the right one lie close together.",
             "Your bend has a cousin that dips lower on the left.",
         ),
         Mistake(
