@@ -1,5 +1,7 @@
 """What notebook 07 builds is what the package holds."""
 
+import re
+
 import pytest
 import torch
 from nb07_smoothing import smoothed
@@ -50,7 +52,9 @@ def batch():
 
 
 def test_the_translator_is_the_packages_padding_included(built, batch):
-    ours = built["OurTranslator"](VOCABULARY, WIDTH, 4, readers=3, writers=2)
+    ours = built["OurTranslator"](
+        VOCABULARY, WIDTH, 4, encoder_blocks=3, decoder_blocks=2
+    )
     stack = {"d_model": WIDTH, "num_heads": 4, "d_ff": 4 * WIDTH}
     config = EncoderDecoderConfig(
         source_vocab_size=VOCABULARY,
@@ -62,10 +66,10 @@ def test_the_translator_is_the_packages_padding_included(built, batch):
     theirs = EncoderDecoder(config)
     with torch.no_grad():
         theirs.embedding.tokens.weight.copy_(ours.E)
-    theirs.encoder.blocks.load_state_dict(ours.reads.state_dict())
-    for mine, its in zip(ours.writes, theirs.blocks, strict=True):
+    theirs.encoder.blocks.load_state_dict(ours.encoder.state_dict())
+    for mine, its in zip(ours.decoder, theirs.blocks, strict=True):
         copy_block(mine, its)
-    norms = {ours.read_norm: theirs.encoder.norm, ours.write_norm: theirs.norm}
+    norms = {ours.encoder_norm: theirs.encoder.norm, ours.decoder_norm: theirs.norm}
     for mine, its in norms.items():
         nn.init.normal_(mine.weight), nn.init.normal_(mine.bias)
         its.load_state_dict(mine.state_dict())
@@ -77,18 +81,19 @@ def losing(model, batch):
 
 
 def test_the_colleagues_block_is_deaf_and_ours_is_not(built, batch):
-    """Section 9: the whole encoder and the cross-attention are dead."""
+    """Section 9: the whole encoder is dead, and nothing else."""
     dead = {}
     for name in ("OurDecoderBlock", "ColleaguesBlock"):
-        model = built["OurTranslator"](VOCABULARY, WIDTH, 4, readers=1, writers=1)
-        model.writes[0] = built[name](WIDTH, 4, 40, WIDTH)
+        model = built["OurTranslator"](
+            VOCABULARY, WIDTH, 4, encoder_blocks=1, decoder_blocks=1
+        )
+        model.decoder[0] = built[name](WIDTH, 4, 40, WIDTH)
         deaf = ignores_source(model, batch[0], batch[1], VOCABULARY)
         assert deaf == (name == "ColleaguesBlock")
         dead[name] = set(dead_parameters(model, losing(model, batch)))
     assert not dead["OurDecoderBlock"]
     parameters = [name for name, _ in model.named_parameters()]
-    cross = ("reads.", "read_norm", "writes.0.cross_attention", "writes.0.norms.1")
-    expected = {name for name in parameters if name.startswith(cross)}
+    expected = {name for name in parameters if name.startswith("encoder")}
     assert dead["ColleaguesBlock"] == expected
 
 
@@ -105,9 +110,15 @@ def printed(part):
 
 def test_the_training_ends_with_the_right_sentence_and_the_opening_quotes_it():
     learned = printed("for step in range(301)")
-    assert "300  Su tío encontró una vaca muy pequeña y la alimentó.<eos>" in learned
+    last = learned.partition("300  loss ")[2]
+    assert "Su tío encontró una vaca muy pequeña y la alimentó.<eos>" in last
     opening = texts("07")[0].split("*")[1]
     assert f"{opening}<eos>" in learned
+
+
+def test_the_colleagues_translator_says_the_same_whatever_it_reads():
+    written = re.findall(r"^    (.*<eos>)$", printed("class ColleaguesBlock"), re.M)
+    assert len(written) == 3 and len(set(written)) == 1
 
 
 def test_a_soft_target_is_the_one_of_the_loss():
