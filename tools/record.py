@@ -146,7 +146,8 @@ def _versions() -> dict[str, str]:
 def _write(name: str, root: Path, record: Record) -> Path:
     """JSON with one line for each result, so that a diff reads well."""
     content = asdict(record)
-    lines = ",\n  ".join(json.dumps(result, ensure_ascii=False) for result in content["results"])
+    results = content["results"]
+    lines = ",\n  ".join(json.dumps(one, ensure_ascii=False) for one in results)
     head = {key: value for key, value in content.items() if key != "results"}
     head["checksum"] = checksum(json.dumps(content, sort_keys=True))
     text = json.dumps(head, indent=1).removesuffix("\n}")
