@@ -1,14 +1,23 @@
 """What notebook 08 counts is what sacrebleu counts; what it says of one holds of 42."""
 
+import pytest
 import torch
 from nb08_brevity import brevity
 from nb08_clipped import clipped
 from sacrebleu import corpus_bleu
 
 from course_utils import pretrained
+from course_utils.training.records import load_record
 from known_worlds.phrases import pair
 
 
+def test_pieces_make_words_that_do_not_exist():
+    texts = load_record("nb08_pieces").numbers(vocabulary=1000, steps=1000)
+    written = " ".join(texts["test"] + texts["object"] + texts["adjective"])
+    assert "Siempre la siguimos." in written and " no perden " in written
+
+
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_noun_decides_between_lo_and_la():
     """In 40 of 42 sentences the memory at the noun, in none that at *it*."""
