@@ -128,6 +128,8 @@ class _Judge:
         differences = [mine.error or self.differs(mine, one) for mine, one in pairs]
         if not any(differences):
             return self.right(outcomes)
+        if report := self.stage(outcomes):
+            return report
         place = next(i for i, what in enumerate(differences) if what)
         if mistake := self.known(outcomes, right):
             lines = mistake.hint, f"hint({self.name!r}) says more."
@@ -154,17 +156,31 @@ class _Judge:
 
         An answer may equal a mistake in these cases by chance, so it has to in others.
         """
-        for mistake in self.exercise.mistakes:
-            theirs = [run(mistake.function, case) for case in self.cases]
+        mistakes = self.exercise.mistakes
+        functions = [
+            (m, function) for m in mistakes for function in (m.function, *m.also)
+        ]
+        for mistake, function in functions:
+            theirs = [run(function, case) for case in self.cases]
             pairs = zip(theirs, right, strict=True)
             wrong = any(not o.error and not same(o.value, r.value) for o, r in pairs)
             if wrong and all(map(_agree, outcomes, theirs)):
                 seeds = (FURTHER * self.seed + 1_001 + n for n in range(FURTHER))
                 more = [case for seed in seeds for case in self.draw(seed)]
-                theirs = (run(mistake.function, case) for case in more)
+                theirs = (run(function, case) for case in more)
                 return (
                     mistake if all(map(_agree, map(self.run, more), theirs)) else None
                 )
+        return None
+
+    def stage(self, outcomes: list[Outcome]) -> Report | None:
+        """The report on an unfinished answer that is right up to a stage, or None."""
+        names = [name for name, _ in self.exercise.stages] + ["the whole"]
+        for place, (_, function) in enumerate(self.exercise.stages):
+            theirs = [run(function, case) for case in self.cases]
+            if all(map(_agree, outcomes, theirs)):
+                title = f"right so far, {place + 1} of {len(names)}: {names[place]}"
+                return self.say("stage", title, 0, f"Next: {names[place + 1]}.")
         return None
 
     def remembering(self, outcomes: list[Outcome]) -> Report | None:

@@ -12,13 +12,15 @@ class Mistake:
 
     function: takes the arguments of the exercise; on at least one of the cases its
     result differs from that of the reference and from that of every other mistake.
-    hint: part of the report on a check. more: what `hint` adds to it.
+    hint: part of the report on a check. more: what `hint` adds to it. also: what the
+    same mistake gives in answers that stop at a stage of the exercise.
     """
 
     name: str
     function: Callable[..., Any]
     hint: str
     more: str
+    also: tuple[Callable[..., Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,9 @@ class Exercise:
     arguments, if there is one: a test holds the reference to it. trains: an answer that
     cuts the gradient is wrong. seconds: of computing, after which an answer is stopped.
     tolerance: how far a real number may lie from the reference's; 0 means equal up to
-    rounding. plain: a tensor is wrong where the reference gives a number.
+    rounding. plain: a tensor is wrong where the reference gives a number. stages: for a
+    long answer, (name, function) of what it gives if it stops there, in order; a check
+    then says how far it is right.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Exercise:
     seconds: int = 3
     tolerance: float = 0.0
     plain: bool = False
+    stages: tuple[tuple[str, Callable[..., Any]], ...] = ()
 
     @property
     def steps(self) -> tuple[str, ...]:

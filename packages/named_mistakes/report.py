@@ -6,7 +6,9 @@ import sys
 from dataclasses import dataclass
 
 SIGNS = {"not tried": "○", "right": "✓", "hint": "→", "solution": "=", "progress": "="}
+SIGNS |= {"stage": "…"}  # right so far
 COLORS = {"not tried": "#888888", "right": "#009E73", "hint": "#E69F00"}
+COLORS |= {"stage": "#009E73"}
 WRONG, QUIET = "#D55E00", "#56B4E9"  # Okabe and Ito: safe for color-blind readers
 
 
@@ -14,8 +16,9 @@ WRONG, QUIET = "#D55E00", "#56B4E9"  # Okabe and Ito: safe for color-blind reade
 class Report:
     """What one call of `check`, `hint`, `solution` or `progress` shows.
 
-    status: "not tried", "right", "mistake", "error", "different", "changed", "hint",
-    "solution" or "progress". mistake: the name of the known mistake, if there is one.
+    status: "not tried", "right", "stage" (right so far), "mistake", "error",
+    "different", "changed", "hint", "solution" or "progress". mistake: the name of the
+    known mistake, if there is one.
     lines: sentences, with `code` and *emphasis*. code: lines in a fixed-width font.
     case: which of the cases the report is about.
     """
