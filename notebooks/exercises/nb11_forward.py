@@ -195,7 +195,7 @@ def _wrong(name, hint, more, since, steps=_steps, **changes):
     return Mistake(name, _at(len(NAMES), steps, **changes), hint, more, stops)
 
 
-def _post_norm(ids, W, heads, last=False):
+def _post_norm(ids, W, heads):
     """The norm stands behind each plus."""
     x = W["E"][ids] + W["P"][: ids.shape[1]]
     yield from [W["E"][ids], x, x]
@@ -208,10 +208,7 @@ def _post_norm(ids, W, heads, last=False):
         x = norm(x1 + F.gelu(x1 @ W["W_1"][i]) @ W["W_2"][i])
         if i == 0:
             yield from [qkv, weights, context, x1, x]
-    yield x
-    x = norm(x) if last else x
-    yield x
-    yield x @ W["E"].T
+    yield from [x, x, x @ W["E"].T]
 
 
 def _same(x):
@@ -282,7 +279,7 @@ FORWARD = Exercise(
             "In a pre-norm model the stream itself was never normalized. What stands "
             "at its end?",
             "One more norm, after the loop, before E.",
-            9,
+            10,
             last=_same,
         ),
         _wrong(
@@ -291,15 +288,8 @@ FORWARD = Exercise(
             "2017.",
             "In the drawing a norm stands on the branch: x + f(norm(x)). The road "
             "stays free.",
-            3,
+            6,
             steps=_post_norm,
-        ),
-        Mistake(
-            "post-norm, with a last norm",
-            lambda *case: list(_post_norm(*case, last=True))[-1],
-            "The norm at the end is right. Inside the blocks yours stands behind each "
-            "plus.",
-            "A norm on the branch leaves the road free.",
         ),
         _wrong(
             "the normed stream is the road",
@@ -348,20 +338,16 @@ FORWARD = Exercise(
             4,
             mask=_transposed,
         ),
-        _wrong(
-            "the mask hides what may be seen",
-            "True means may look, and you fill just those places.",
-            "masked_fill fills where its mask is True. A tilde turns a mask around.",
-            4,
-            mask=_hidden,
-        ),
-        _wrong(
-            "a word may not see itself",
-            "Your mask leaves out the diagonal, so the first word sees nothing and its "
-            "softmax is nan.",
-            "A query may look at its own place.",
-            4,
-            mask=_not_itself,
+        Mistake(
+            "a word has nothing to look at",
+            _at(len(NAMES), mask=_hidden),
+            "A row of your mask hides everything, so its softmax is nan, and nan "
+            "spreads.",
+            "A query may look at its own place and before. masked_fill fills where its "
+            "mask is True: a tilde turns a mask around.",
+            tuple(
+                _at(place, mask=m) for place in (4, 7) for m in (_hidden, _not_itself)
+            ),
         ),
         _wrong(
             "the mask comes after the softmax",
