@@ -19,7 +19,7 @@ from course_utils.shapes import check_choice
 from course_utils.tokenizer import Tokenizer
 
 FOLDER = Path(__file__).parent / "weights"
-SHIPPED = ("tinystories", "stories", "translator", "spanish", "senses")
+SHIPPED = ("tinystories", "stories", "gpt", "translator", "spanish", "senses")
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
 WEIGHTS = "model.safetensors"

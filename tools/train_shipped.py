@@ -83,6 +83,39 @@ def stories(steps: int = 6000, limit: int = 20_000) -> Trained:
     return model, tokenizer, train(model, batches, config)
 
 
+def gpt(steps: int = 2200, limit: int = 20_000) -> Trained:
+    """The GPT-style model of the story world that notebook 11 runs by hand.
+
+    Only its matrices are trained: biases stay 0 and norms' scales 1, so six matrices
+    are the whole model. Its embeddings start at std 0.2: with GPT-2's 0.02 the names of
+    heroes stay alike for long, and the model learns much later to copy one.
+    """
+    texts = load_texts("stories", limit=limit)
+    tokenizer = train_words(texts)
+    torch.manual_seed(0)
+    stack = configs.StackConfig(
+        d_model=128,
+        num_heads=4,
+        num_layers=3,
+        d_ff=512,
+        max_length=224,
+        activation="gelu",
+        positions="learned",
+    )
+    shape = configs.DecoderConfig(vocab_size=tokenizer.vocab_size, stack=stack)
+    model = models.DecoderLM(shape)
+    nn.init.normal_(model.tokens.weight, std=0.2)
+    for weight in model.parameters():
+        weight.requires_grad_(weight.ndim == 2)
+    batches = padded_batches(
+        tokenizer.encode_batch(texts), batch_size=8, max_length=224, special=tokenizer
+    )
+    config = configs.TrainConfig(
+        steps=steps, learning_rate=6e-3, schedule="linear", optimizer="muon"
+    )
+    return model, tokenizer, train(model, batches, config)
+
+
 def translator(steps: int = 2000, limit: int = 60_000) -> Trained:
     """The translator from English to Spanish, trained on the phrase world."""
     pairs = load_pairs("phrases", limit=limit)
@@ -173,9 +206,8 @@ def senses(steps: int = 700, limit: int = 8000) -> Trained:
     return model, tokenizer, train(model, batches, config, loss=class_loss)
 
 
-RECIPES = {
-    one.__name__: one for one in (tinystories, stories, translator, spanish, senses)
-}
+ALL = (tinystories, stories, gpt, translator, spanish, senses)
+RECIPES = {one.__name__: one for one in ALL}
 
 
 def main() -> None:
