@@ -37,6 +37,20 @@ CLAIMS = {
             'seconds["train_naive"] > 2 * seconds["train_tables"]',
         )
     ],
+    "11": [
+        (
+            "gpt_neo.convert_ids_to_tokens",
+            "^ *" + r"\s+".join(6 * [r"# \S+"]) + "$",
+            lambda *ids: all(0 <= one < 50_257 for one in ids),
+            "",
+        ),
+        (
+            "real_loss = loss_of",
+            "^first loss #, ln V #$",
+            lambda first, even: abs(first - even) < 0.2 and even < 11,
+            "",
+        ),
+    ],
     "13": [
         (
             "stages = [(0, untrained)",
