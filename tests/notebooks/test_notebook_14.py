@@ -1,4 +1,4 @@
-"""The chooser and the cache that notebook 14 builds are the package's."""
+"""What notebook 14 builds is the package's: the chooser, the cache, the fast loop."""
 
 import pytest
 import torch
@@ -7,13 +7,21 @@ from nb14_top_k import min_p_probabilities
 
 from course_utils.attention import LayerCache, attend
 from course_utils.config import LlamaConfig
-from course_utils.decoding import CachedStep, next_token_probabilities, sample
+from course_utils.decoding import (
+    CachedStep,
+    greedy,
+    next_token_probabilities,
+    sample,
+)
 from course_utils.masks import causal_mask
 from course_utils.models import LlamaLM
 from course_utils.positions import rotary_table, rotate
 
 BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
-NAMES = ("next_token_chances", "write", "Memory", "CachedTeller", "Colleague")
+NAMES = ("next_token_chances", "write", "KVCache", "CachedStep", "Colleague")
+NAMES += ("columns", "lay_out", "rms_norm", "fast_block", "fast_greedy")
+NAMES += ("quantize", "quantized", "windowed")
+KNOWN = {"storyteller": None}
 
 
 @pytest.fixture
@@ -38,8 +46,8 @@ def test_the_chances_are_the_packages(built, temperature, top_k, top_p):
     torch.testing.assert_close(ours, next_token_probabilities(scores, **setting))
 
 
-def test_the_memory_is_the_packages_layer_cache(built):
-    ours, theirs = built["Memory"](), LayerCache()
+def test_the_cache_is_the_packages_layer_cache(built):
+    ours, theirs = built["KVCache"](), LayerCache()
     for new in (3, 1, 2):
         keys, values = torch.randn(2, BATCH, 4, new, 5)
         torch.testing.assert_close(
@@ -47,9 +55,9 @@ def test_the_memory_is_the_packages_layer_cache(built):
         )
 
 
-def test_the_cached_teller_is_the_packages_cached_step(built, model, monkeypatch):
-    monkeypatch.setitem(built, "Memory", LayerCache)  # the model's signature asks so
-    ours, theirs = built["CachedTeller"](model), CachedStep(model)
+def test_the_cached_step_is_the_packages(built, model, monkeypatch):
+    monkeypatch.setitem(built, "KVCache", LayerCache)  # the model's signature asks so
+    ours, theirs = built["CachedStep"](model), CachedStep(model)
     wrong = built["Colleague"](model)
     ids = torch.randint(4, VOCAB, (BATCH, PROMPT + NEW))
     for end in (PROMPT, PROMPT + 1, PROMPT + 4, PROMPT + NEW):
@@ -107,3 +115,49 @@ def test_min_p_between_everything_and_the_best():
     torch.testing.assert_close(min_p_probabilities(scores, 1e-9), scores.softmax(-1))
     best = torch.nn.functional.one_hot(scores.argmax(-1), VOCAB).float()
     torch.testing.assert_close(min_p_probabilities(scores, 1.0), best)
+
+
+def test_the_fast_loop_writes_what_greedy_writes(built, monkeypatch):
+    monkeypatch.setitem(built, "KVCache", LayerCache)
+    torch.manual_seed(1)
+    sizes = {"d_model": 24, "num_heads": 4, "num_layers": 3}  # a head of keys for each
+    config = LlamaConfig(vocab_size=VOCAB, **sizes, d_ff=40, max_length=20)
+    model = LlamaLM(config).eval().requires_grad_(False)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    prompt = torch.randint(4, VOCAB, (1, PROMPT))
+    theirs = greedy(CachedStep(model), prompt, NEW)
+    assert torch.equal(built["fast_greedy"](model, prompt, NEW), theirs)
+
+
+@pytest.mark.parametrize("size", [24, 6])
+def test_a_rounded_weight_is_one_of_a_few_levels(built, size):
+    weight = torch.randn(8, 24, dtype=torch.float64)
+    rounded = built["quantize"](weight, 3, size).reshape(-1, size)
+    groups = weight.reshape(-1, size)
+    largest = groups.abs().amax(1, keepdim=True)
+    levels = rounded / largest * 3  # -3 to 3
+    torch.testing.assert_close(levels, levels.round())
+    assert ((rounded - groups).abs() <= largest / 6 + 1e-12).all()
+    torch.testing.assert_close(rounded.abs().amax(1, keepdim=True), largest)
+
+
+def test_more_bits_and_fewer_sharers_round_less(built, model):
+    def error(bits, sharing):
+        rounded = built["quantized"](model, bits, sharing)
+        pairs = zip(model.parameters(), rounded.parameters(), strict=True)
+        return sum((a - b).square().sum() for a, b in pairs if a.ndim == 2)
+
+    assert error(3, "matrix") > error(3, "row") > error(4, "row") > error(8, "row")
+
+
+def test_a_window_forgets_what_is_out_of_reach(built, model):
+    ids = torch.randint(4, VOCAB, (1, 12))
+    whole = model(ids)[:, -1]
+    torch.testing.assert_close(built["windowed"](ids, 12, model), whole)
+    changed = ids.clone()
+    changed[0, 4] = 4 + (ids[0, 4] - 3) % (VOCAB - 4)  # seven back, three layers of two
+    near = built["windowed"](ids, 3, model)  # reach 2 back each, 6 in all
+    torch.testing.assert_close(built["windowed"](changed, 3, model), near)
+    changed[0, 5] = 4 + (ids[0, 5] - 3) % (VOCAB - 4)
+    assert not torch.allclose(built["windowed"](changed, 3, model), near)
