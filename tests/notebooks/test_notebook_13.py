@@ -199,6 +199,7 @@ def test_the_record_hides_the_same_stories(built):
     assert torch.equal(record.document_mask(ids), built["document_mask"](ids, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (STORIES_260K.is_dir() and TINYSTORIES.is_dir()),
     reason="needs the model stories260K and the TinyStories",

@@ -44,4 +44,4 @@ def test_the_contact_sheet_holds_every_figure_and_drawing():
     assert page.count("<figure>") == page.count("data:image/png") + len(
         list(DRAWINGS[0].parent.iterdir())
     )
-    assert page.count("data:image/png") > 200
+    assert page.count("data:image/png") > 100
