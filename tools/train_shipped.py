@@ -120,24 +120,10 @@ def translator(steps: int = 2000, limit: int = 60_000) -> Trained:
     """The translator from English to Spanish, trained on the phrase world."""
     pairs = load_pairs("phrases", limit=limit)
     tokenizer = train_words([text for pair in pairs for text in pair])
-    torch.manual_seed(0)
     stack = configs.StackConfig(
         d_model=128, num_heads=4, num_layers=3, d_ff=512, max_length=48
     )
-    shape = configs.EncoderDecoderConfig(
-        source_vocab_size=tokenizer.vocab_size,
-        target_vocab_size=tokenizer.vocab_size,
-        encoder=stack,
-        decoder=stack,
-        share_weights=True,
-    )
-    model = models.EncoderDecoder(shape)
-    ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in pairs]
-    batches = pair_batches(ids, batch_size=64, max_length=48, special=tokenizer)
-    config = configs.TrainConfig(
-        steps=steps, learning_rate=4e-3, label_smoothing=0.1, optimizer="muon"
-    )
-    return model, tokenizer, train(model, batches, config, loss=translation_loss)
+    return _train_translator(pairs, tokenizer, stack, 64, steps)
 
 
 def spanish(
@@ -153,10 +139,15 @@ def spanish(
     pairs = load_pairs(data, limit=limit)
     learn, _ = split_pairs(pair for pair in pairs if len(pair[0].split()) <= 10)
     tokenizer = train_bpe([text for pair in learn for text in pair], 4000)
-    torch.manual_seed(0)
     stack = configs.StackConfig(
         d_model=128, num_heads=4, num_layers=3, d_ff=512, max_length=64, dropout=0.1
     )
+    return _train_translator(learn, tokenizer, stack, 48, steps, watch)
+
+
+def _train_translator(pairs, tokenizer, stack, batch_size, steps, watch=None):
+    """Two stacks alike, one matrix for both embeddings and the output."""
+    torch.manual_seed(0)
     shape = configs.EncoderDecoderConfig(
         source_vocab_size=tokenizer.vocab_size,
         target_vocab_size=tokenizer.vocab_size,
@@ -165,24 +156,18 @@ def spanish(
         share_weights=True,
     )
     model = models.EncoderDecoder(shape)
-    ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in learn]
-    batches = pair_batches(ids, batch_size=48, max_length=64, special=tokenizer)
+    ids = [(tokenizer.encode(one), tokenizer.encode(other)) for one, other in pairs]
+    batches = pair_batches(
+        ids, batch_size=batch_size, max_length=stack.max_length, special=tokenizer
+    )
     config = configs.TrainConfig(
         steps=steps, learning_rate=4e-3, label_smoothing=0.1, optimizer="muon"
     )
-
-    def watched(model: nn.Module) -> float:
-        watch(model, tokenizer)
-        return 0.0
-
-    history = train(
-        model,
-        batches,
-        config,
-        loss=translation_loss,
-        evaluate=watched if watch else None,
-        evaluate_every=20 if watch else 0,
-    )
+    looking = {}
+    if watch:
+        looking["evaluate"] = lambda model: watch(model, tokenizer) or 0.0
+        looking["evaluate_every"] = 20
+    history = train(model, batches, config, loss=translation_loss, **looking)
     return model, tokenizer, history
 
 

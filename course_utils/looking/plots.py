@@ -171,7 +171,6 @@ def curves(
 
     `axes` labels (x, y). `lines` adds horizontal lines, {label: height}, such as a
     baseline, and `uprights` vertical ones, {label: x}. A NaN among y leaves a gap.
-    Where y has a column for each of several runs, they are dots, the line their mean.
     """
     points = {label: _points(values, label, log) for label, values in series.items()}
     figure, axis = style.panel(axes, title)
@@ -179,9 +178,6 @@ def curves(
     for i, (label, (x, y)) in enumerate(points.items()):
         dashes = ("-", "--", "-.", ":")[i % 4 if len(points) > 2 else 0]
         look = {"linestyle": dashes, "marker": "o" if len(y) <= 12 else None}
-        if y.ndim == 2:
-            axis.plot(x, y, "o", color=colors[label], markersize=5, alpha=0.6)
-            y, look["marker"] = y.mean(axis=1), "_"
         axis.plot(x, y, color=colors[label], **look)
         if len(points) > 1:
             names.append((label, y[np.isfinite(y)][-1], colors[label]))

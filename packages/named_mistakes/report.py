@@ -5,10 +5,20 @@ import re
 import sys
 from dataclasses import dataclass
 
-SIGNS = {"not tried": "○", "right": "✓", "hint": "→", "solution": "=", "progress": "="}
-SIGNS |= {"stage": "…"}  # right so far
-COLORS = {"not tried": "#888888", "right": "#009E73", "hint": "#E69F00"}
-COLORS |= {"stage": "#009E73"}
+SIGNS = {
+    "not tried": "○",
+    "right": "✓",
+    "stage": "…",
+    "hint": "→",
+    "solution": "=",
+    "progress": "=",
+}
+COLORS = {
+    "not tried": "#888888",
+    "right": "#009E73",
+    "stage": "#009E73",
+    "hint": "#E69F00",
+}
 WRONG, QUIET = "#D55E00", "#56B4E9"  # Okabe and Ito: safe for color-blind readers
 
 

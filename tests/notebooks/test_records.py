@@ -107,7 +107,7 @@ SEEDS = (0, 1)
 
 
 def run(size, seed):
-    return {"loss": size / 2 + seed, "says": ["one", "two"]}
+    return {"loss": size / 2 + seed, "words": 7, "says": ["one", "two"]}
 '''
 
 
@@ -136,7 +136,8 @@ def test_a_record_holds_what_was_asked_of_it(made):
     record = check_record("nb90_toy", made)
     line = r"recorded: \w+ seconds? on two cores, \d{4}-\d\d-\d\d, torch [\d.]+"
     assert re.fullmatch(line, str(record))
-    assert record.numbers(size=4, seed=1) == {"loss": 3.0, "says": ["one", "two"]}
+    numbers = {"loss": 3.0, "words": 7, "says": ["one", "two"]}
+    assert record.numbers(size=4, seed=1) == numbers
     assert record.seeds == [0, 1] and len(record.results) == 4
     assert set(record.versions) == {"python", "torch", "numpy", "platform", "cpu"}
     with pytest.raises(ValueError, match=r"recorded one such as .*'size': 3.*got .* 9"):
@@ -160,10 +161,15 @@ def test_a_changed_script_makes_its_record_stale_until_a_run_confirms_it(project
     tool.confirm_record("nb90_toy", project)
     assert check_record("nb90_toy", project).confirmed
     before = path_of(project).read_bytes()
-    script.write_text(SCRIPT.replace("size / 2", "size / 3"))
-    del sys.modules["nb90_toy"]
-    with pytest.raises(ValueError, match=r"loss of .* is 1\.0, recorded 1\.5"):
-        tool.confirm_record("nb90_toy", project)
+    changes = {
+        ("size / 2", "size / 3"): r"loss of .* is 1\.0, recorded 1\.5",
+        ("7", "8"): "words of .* is 8, recorded 7",
+    }
+    for change, message in changes.items():
+        script.write_text(SCRIPT.replace(*change))
+        del sys.modules["nb90_toy"]
+        with pytest.raises(ValueError, match=message):
+            tool.confirm_record("nb90_toy", project)
     assert path_of(project).read_bytes() == before
 
 

@@ -254,14 +254,6 @@ def test_runs_of_one_kind_are_dots_of_one_color(drawn):
     assert sorted(labels) == ["each seed", "mean"]
 
 
-def test_a_line_of_several_runs_is_their_mean(drawn):
-    runs = torch.tensor([[1.0, 3.0], [5.0, 6.0]])
-    plots.curves({"a": ([1, 2], runs)}, AXES)
-    *dots, mean = drawn[0].axes[0].lines
-    assert [list(line.get_ydata()) for line in dots] == [[1, 5], [3, 6]]
-    assert list(mean.get_ydata()) == [2, 5.5]
-
-
 def test_a_mask_is_hatched_where_it_hides(drawn):
     mask = torch.ones(3, 3).tril().bool()
     plots.heatmap(mask)
