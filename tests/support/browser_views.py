@@ -109,12 +109,14 @@ def use_piece(page, view):
 def use_frames(page, view):
     captions, shown = data_of(view)["captions"], view.get_by_role("status")
     slider, play = view.locator("input"), view.get_by_role("button")
+    seen = [view.locator(".stage").screenshot()]
     for key, place in (("ArrowRight", 1), ("End", -1), ("Home", 0)):
-        before = view.locator(".stage").screenshot()
         slider.press(key)
         assert shown.inner_text() == captions[place]
         page.wait_for_timeout(600)  # it glides there
-        assert view.locator(".stage").screenshot() != before
+        seen.append(view.locator(".stage").screenshot())
+    first, second, last, again = seen
+    assert first != second and last != again  # second and last are alike in 05
     slider.press("End")
     play.click()
     assert shown.inner_text() == captions[0], "from the beginning again"
