@@ -29,12 +29,19 @@ from known_worlds.senses import labels, usage
 
 # What each of them returns: the model, its tokenizer, and the history of its training.
 Trained = tuple[nn.Module, Tokenizer, History]
+Watch = Callable[[nn.Module, Tokenizer], object]
 
 
 def tinystories(
-    data: str = "roneneldan/TinyStories", steps: int = 3000, limit: int | None = None
+    data: str = "roneneldan/TinyStories",
+    steps: int = 3000,
+    limit: int | None = None,
+    watch: Watch | None = None,
 ) -> Trained:
-    """The language model of the TinyStories: 3.7 million parameters."""
+    """The language model of the TinyStories: 3.7 million parameters.
+
+    watch: is called after every 10 steps, with the model as it then is.
+    """
     texts = load_texts(data, limit=limit)
     tokenizer = train_bpe(texts, 2048)
     torch.manual_seed(0)
@@ -53,7 +60,8 @@ def tinystories(
         steps=steps, learning_rate=6e-3, schedule="linear", optimizer="muon"
     )
     model = models.LlamaLM(shape)
-    return model, tokenizer, train(model, batches, config)
+    looking = _looking(watch, tokenizer, 10)
+    return model, tokenizer, train(model, batches, config, **looking)
 
 
 def stories(steps: int = 6000, limit: int = 20_000) -> Trained:
@@ -130,7 +138,7 @@ def spanish(
     data: str = "sentence-transformers/parallel-sentences-tatoeba",
     steps: int = 10_000,
     limit: int | None = None,
-    watch: Callable[[nn.Module, Tokenizer], object] | None = None,
+    watch: Watch | None = None,
 ) -> Trained:
     """The translator from English to Spanish, trained on sentences of Tatoeba.
 
@@ -163,12 +171,19 @@ def _train_translator(pairs, tokenizer, stack, batch_size, steps, watch=None):
     config = configs.TrainConfig(
         steps=steps, learning_rate=4e-3, label_smoothing=0.1, optimizer="muon"
     )
-    looking = {}
-    if watch:
-        looking["evaluate"] = lambda model: watch(model, tokenizer) or 0.0
-        looking["evaluate_every"] = 20
+    looking = _looking(watch, tokenizer, 20)
     history = train(model, batches, config, loss=translation_loss, **looking)
     return model, tokenizer, history
+
+
+def _looking(watch: Watch | None, tokenizer: Tokenizer, every: int) -> dict:
+    """The arguments of `train` that call `watch` after every so many steps."""
+    if watch is None:
+        return {}
+    return {
+        "evaluate": lambda model: watch(model, tokenizer) or 0.0,
+        "evaluate_every": every,
+    }
 
 
 def senses(steps: int = 700, limit: int = 8000) -> Trained:
