@@ -19,6 +19,7 @@ from course_utils.positions import rotary_table, rotate
 
 BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
 NAMES = ("next_token_chances", "write", "KVCache", "CachedStep", "Colleague")
+NAMES += ("cached_attention",)
 NAMES += ("columns", "lay_out", "rms_norm", "fast_block", "fast_greedy")
 NAMES += ("quantize", "quantized", "windowed")
 KNOWN = {"storyteller": None}
@@ -64,6 +65,21 @@ def test_the_cached_step_is_the_packages(built, model, monkeypatch):
         torch.testing.assert_close(ours(ids[:, :end]), theirs(ids[:, :end]))
         right = torch.allclose(wrong(ids[:, :end]), model(ids[:, :end])[:, -1])
         assert right == (end == PROMPT)
+
+
+def test_a_layer_that_keeps_is_the_layer(built):
+    sizes = {"d_model": 24, "num_heads": 4, "num_layers": 1, "d_ff": 40}
+    model = LlamaLM(LlamaConfig(vocab_size=VOCAB, **sizes)).double()
+    layer, cache = model.blocks[0].attention, built["KVCache"]()
+    x = torch.randn(BATCH, 12, 24, dtype=torch.float64)
+    parts = []
+    for start, stop in ((0, 7), (7, 8), (8, 12)):
+        mask = torch.ones(stop - start, stop, dtype=torch.bool).tril(start)
+        rotary = model.rotary(start, stop - start)
+        new = x[:, start:stop]
+        parts.append(built["cached_attention"](layer, new, rotary, mask, cache))
+    whole = layer(x, model.rotary(0, 12), causal_mask(12))
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
 def test_the_loop_writes_what_sample_writes(built, model):

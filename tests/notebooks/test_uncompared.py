@@ -93,7 +93,7 @@ CLAIMS = {
             "",
         ),
         (
-            "in times.items()",
+            "seconds = time_of(way)",
             r"^step, no cache +# s +# tokens/s\nCachedStep +# s +# tokens/s\n"
             r"generate +# s +# tokens/s\nfast_greedy +# s +# tokens/s$",
             lambda slow, _a, ours, _b, theirs, _c, fast, tokens: (
