@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from einops import rearrange
+from nb12_grouped_attention import grouped_attention
 from nb12_grouped_heads import cache_of_a_token, repeat_keys
 from nb12_norm_and_gate import hidden_width
 from torch import nn
@@ -31,7 +32,7 @@ TRAINED = Path(__file__).parents[3] / "shared" / "data" / "stories260K"
 BATCH, LENGTH, WIDTH, HEADS, VOCAB = 2, 5, 24, 6, 31
 NAMES = ("RMSNorm", "rope", "SwiGLU", "Attention", "Block", "Model", "colleague")
 NAMES += ("cache_bytes", "translated", "reordered", "greedy_text")
-NAMES += ("PUBLISHED", "is_published")
+NAMES += ("PUBLISHED", "is_published", "YourAttention")
 pytestmark = pytest.mark.usefixtures("float64")
 
 
@@ -147,6 +148,18 @@ def test_greedy_text_ends_with_the_token_between_stories(built):
 
     assert built["greedy_text"](following, Counter(), 2) == [2, 3, 4, 0, 1, 2]
     assert built["greedy_text"](following, Counter(), 2, 3) == [2, 3, 4, 0]
+
+
+def test_a_solved_exercise_speaks_in_the_model(built, monkeypatch):
+    model, ids = (
+        loud(built["Model"](config_of())),
+        torch.randint(VOCAB, (BATCH, LENGTH)),
+    )
+    expected = model(ids)
+    for block in model.blocks:
+        block.attention.__class__ = built["YourAttention"]
+    monkeypatch.setitem(built, "my_attention", grouped_attention)
+    torch.testing.assert_close(model(ids), expected)
 
 
 @pytest.mark.skipif(not TRAINED.is_dir(), reason="needs the model stories260K")
