@@ -1,4 +1,4 @@
-"""Exercises of notebook 16: what trains, what learns, and what chance does to a test.
+"""Exercises of notebook 16: what trains, and what learns one batch by heart.
 
 Knows `diagnostics` and toys to try it on. Knows nothing of how an answer is run or
 shown.
@@ -10,9 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from course_utils.config import DecoderConfig, StackConfig
 from course_utils.looking import diagnostics
-from course_utils.models import DecoderLM
 from named_mistakes import Exercise, Mistake
 
 
@@ -291,73 +289,4 @@ MEMORY = Exercise(
 )
 
 
-def rings_of_dropout() -> tuple[bool, bool, bool]:
-    """What three comparisons say of a healthy decoder in training mode: one changes a
-    later word, one reverses the words, one asks for each row alone."""
-
-    def moved(before, after):
-        return (before - after).abs().max().item() > 1e-5
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        sizes = StackConfig(d_model=8, num_heads=2, num_layers=2, d_ff=16, dropout=0.3)
-        model = DecoderLM(DecoderConfig(vocab_size=11, stack=sizes)).train()
-        ids = torch.randperm(11)[:10].reshape(2, 5)
-        changed = ids.clone()
-        changed[:, -1] = (changed[:, -1] + 1) % 11
-        reverse = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
-        alone = torch.cat([model(row) for row in ids.split(1)])
-        leaks = moved(model(ids)[:, :-1], model(changed)[:, :-1])
-        blind = not moved(model(ids)[:, -1], model(reverse)[:, -1])
-        return leaks, blind, moved(model(ids), alone)
-
-
-RINGS = Exercise(
-    "clinic.rings",
-    "Wants three bools: would leaks_future, order_blind and mixes_rows ring for a "
-    "healthy decoder with dropout, if eval() was not called and they compared all the "
-    "same? False alarms cost days.",
-    (),
-    rings_of_dropout,
-    lambda generator: [()],
-    (
-        Mistake(
-            "a healthy model never rings",
-            lambda: (False, False, False),
-            "Ask it twice about the same ids. Do you get the same answer twice?",
-            "An instrument that looks for a move sees one, whatever it changed.",
-        ),
-        Mistake(
-            "chance rings everywhere",
-            lambda: (True, True, True),
-            "Two of them ring when something moves. When does the third ring?",
-            "A model is blind to the order if its output stays. Does it stay?",
-        ),
-        Mistake(
-            "only the company matters",
-            lambda: (False, False, True),
-            "Each row alone gives other numbers, true. Do earlier outputs stay when a "
-            "later word changes?",
-            "leaks_future calls the model twice, too. Dropout draws anew each time.",
-        ),
-        Mistake(
-            "only later words matter",
-            lambda: (True, False, False),
-            "A row alone and the same row in a batch: do they drop the same units?",
-            "mixes_rows calls the model twice, too.",
-        ),
-        Mistake(
-            "moving and staying exchanged",
-            lambda: (False, True, False),
-            "With dropout, two answers to the same ids differ. Which of the "
-            "instruments ring at a difference?",
-            "leaks_future and mixes_rows look for a move, order_blind for its absence.",
-        ),
-    ),
-    "Each of them calls the model twice. Which ones ring when the two answers differ, "
-    "and which when they agree?",
-    predicts=True,
-)
-
-
-EXERCISES = (DEAD, MEMORY, RINGS)
+EXERCISES = (DEAD, MEMORY)

@@ -131,9 +131,13 @@ def progress(notebook: str | int | None = None) -> None:
         for place, exercise in enumerate(_in_order(bank)):
             sign = {None: "○", True: "✓", False: "✗"}[tries.get(exercise.name)]
             rows.append(f"{'  ' if place else bank}  {sign} {exercise.name}")
-    right = sum("✓" in row for row in rows)
+    right, count = sum("✓" in row for row in rows), len(rows)
+    kinds = {row.split()[-1].partition(".")[0] for row in rows}
+    for name, points in sorted(tries.items()):
+        if type(points) is int and name.partition(".")[0] in kinds:
+            rows.append(f"    {points:2} points: {name}")
     where = f"{number}: " if number else ""
-    title = f"{where}{right} of {len(rows)} right"
+    title = f"{where}{right} of {count} right"
     Report("progress", title, code="\n".join(rows)).show()
 
 
@@ -148,24 +152,29 @@ def _in_order(number: str) -> list[Exercise]:
 
 # --- what is remembered --------------------------------------------------------------
 
-_right: dict[str, bool] = {}
+_right: dict[str, int] = {}
 
 
-def _tries() -> dict[str, bool]:
-    """{name: whether it was ever right} of all that was tried, in any kernel."""
+def _tries() -> dict[str, int]:
+    """{name: whether it was ever right, or its best score}, from any kernel."""
     path = _file()
     stored = {}
     if path and path.exists():
         with contextlib.suppress(ValueError):  # nobody's edit must stop a check
             stored = json.loads(path.read_text("utf-8"))
     return stored | {
-        name: right or stored.get(name, False) for name, right in _right.items()
+        name: max(right, stored.get(name, False)) for name, right in _right.items()
     }
 
 
-def _keep(name: str, right: bool) -> None:
+def keep_score(name: str, points: int) -> None:
+    """Remember the best score of a game, such as "clinic.case 3", for `progress`."""
+    _keep(name, points)
+
+
+def _keep(name: str, right: int) -> None:
     """Remember a try, in a working copy on disk: other kernels ask, too."""
-    _right[name] = right or _right.get(name, False)
+    _right[name] = max(right, _right.get(name, False))
     path = _file()
     if path is None:
         return
