@@ -109,7 +109,8 @@ class Maps:
         before, after = self._levels()
         changed = {"after − before": (after - before) / LEVELS}
         axes = ("query position", "key position")
-        heatmap(changed, axes, queries, keys, signed=True, alt=self.sentence)
+        mask = (self.chosen[0] > 0) | (self.chosen[1] > 0)
+        heatmap(changed, axes, queries, keys, signed=True, mask=mask, alt=self.sentence)
 
     def _levels(self) -> list[np.ndarray]:
         """The chosen weights, rounded, as integers from 0 to LEVELS."""

@@ -42,26 +42,30 @@ def heatmap(
     signed: bool = False,
     numbers: bool = False,
     scale: str = "",
+    mask: Any = None,
     alt: str | None = None,
 ) -> None:
     """Draw a matrix, or several with as many rows side by side: {title: matrix}.
 
     `axes` names what runs (down the rows, along the columns). One color scale, named
     `scale`, starts at 0, or is centered on 0 when `signed`. Up to 100 cells, or with
-    `numbers` more, show numbers instead; masks (True = may look) hatch what is hidden.
+    `numbers` more, show numbers instead; masks (True = may look) hatch what is hidden,
+    as `mask` does in matrices of numbers.
     """
     named = values if isinstance(values, Mapping) else {"": values}
     types = {str(getattr(one, "dtype", "")) for one in named.values()}
-    mask = types <= {"bool", "torch.bool"}
+    masks = types <= {"bool", "torch.bool"}
     matrices = {title: _array(one, "values", 2) for title, one in named.items()}
     heights = {len(matrix) for matrix in matrices.values()}
     if len(heights) > 1:
         raise ValueError(f"values must have equally many rows, got {sorted(heights)}")
-    drawn = {title: 0 * one if mask else one for title, one in matrices.items()}
-    numbers = numbers or mask  # then there is no scale
+    drawn = {title: 0 * one if masks else one for title, one in matrices.items()}
+    numbers = numbers or masks  # then there is no scale
     figure, panels = _matrices(drawn, axes, rows, columns, scale, signed, numbers)
     for panel, matrix in zip(panels, matrices.values(), strict=True):
-        if mask:
+        if mask is not None:
+            _frame(panel, np.argwhere(~np.asarray(mask)), **style.HIDDEN)
+        if masks:
             _frame(panel, np.argwhere(matrix == 0), **style.HIDDEN)
             _frame(panel, np.argwhere(matrix), fill=False, ec=SOFT, linewidth=0.4)
     show(figure, alt)

@@ -1,117 +1,14 @@
-"""Exercises of notebook 15: two numbers for a map.
+"""Exercises of notebook 15: one number for a map.
 
 Knows weights. Knows nothing of how an answer is run or shown.
 """
-
-import math
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from named_mistakes import Exercise, Mistake
-from named_mistakes.drawing import causal_weights, normal
-
-# --- entropy -----------------------------------------------------------------------
-
-
-def entropy(weights: Float[Tensor, "*lead q k"]) -> Float[Tensor, "*lead q"]:
-    """Nats per row of "... q k"; a weight of 0 adds nothing."""
-    logarithms = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
-    return -(weights * logarithms).sum(dim=-1)
-
-
-def _log(weights):
-    return weights.clamp(min=1e-30).log()
-
-
-def _uneven(generator, *shape):
-    """Rows in which some keys get less than a hundredth."""
-    return (4 * normal(generator, *shape)).softmax(dim=-1)
-
-
-ENTROPY = Exercise(
-    "inside.entropy",
-    "Gives one number per query, “… q”, for weights “… q k”: the entropy of its row in "
-    "nats. It says how many keys share, whichever they are.",
-    ("weights",),
-    entropy,
-    lambda generator: [
-        (causal_weights(generator, 5, 5),),
-        (torch.rand(3, 7, generator=generator).softmax(-1),),
-        (causal_weights(generator, 2, 3, 4, 4),),
-        (_uneven(generator, 4, 9),),
-    ],
-    (
-        Mistake(
-            "0 times infinity",
-            lambda weights: -(weights * weights.log()).sum(-1),
-            "A causal row holds exact zeros, and the logarithm of 0 is −∞. 0 · ∞ is no "
-            "number.",
-            "A key that gets nothing adds nothing. Look at torch.special.entr, or keep "
-            "the logarithm finite.",
-        ),
-        Mistake(
-            "bits, not nats",
-            lambda weights: entropy(weights) / math.log(2),
-            "Right up to one factor, the same everywhere. Which logarithm gives nats?",
-            "Two equal keys should give ln 2 = 0.69, not 1.",
-        ),
-        Mistake(
-            "a share of the largest entropy",
-            lambda weights: entropy(weights) / math.log(weights.shape[-1]),
-            "Your numbers lie between 0 and 1, however many keys there are. By what do "
-            "you divide, and who asked for it?",
-            "Four equal keys should give ln 4 = 1.39, not 1.",
-        ),
-        Mistake(
-            "the sign is missing",
-            lambda weights: -entropy(weights),
-            "A number of keys in play cannot be less than one, so no row is below 0.",
-            "The logarithm of a share is negative.",
-        ),
-        Mistake(
-            "summed over the queries",
-            lambda weights: torch.special.entr(weights).sum(-2),
-            "You add down the columns: one number per key.",
-            "Which axis disappears when each *query* keeps one number?",
-        ),
-        Mistake(
-            "a mean over the keys",
-            lambda weights: torch.special.entr(weights).mean(-1),
-            "Divided by the number of keys, a longer text looks sharper.",
-            "The shares are the weights of the mean already. Only add.",
-        ),
-        Mistake(
-            "the number of keys itself",
-            lambda weights: entropy(weights).exp(),
-            "That is how many keys are in play. One step less is asked.",
-            "A row that looks at one key only has entropy 0.",
-        ),
-        Mistake(
-            "the surprise, not its mean",
-            lambda weights: -_log(weights).mean(-1),
-            "All keys count alike in your mean, those that get nothing as well.",
-            "Each −ln w counts as much as its key gets.",
-        ),
-        Mistake(
-            "a row with a zero gets entropy 0",
-            lambda weights: -(weights * weights.log()).sum(-1).nan_to_num(0.0),
-            "One key without weight, and the whole row is 0. Its other keys have some.",
-            "Repair the one product that is not a number, before you add up.",
-        ),
-        Mistake(
-            "the weights are taken for scores",
-            lambda weights: entropy(weights.softmax(-1)),
-            "A row that looks at one key only is not 0. Did the weights pass through "
-            "one more softmax?",
-            "The weights are probabilities already: each row adds up to 1.",
-        ),
-    ),
-    "Per row: each weight times its logarithm, added up, with the sign turned. What "
-    "of a weight that is 0?",
-)
-
+from named_mistakes.drawing import causal_weights
 
 # --- one token back ----------------------------------------------------------------
 
@@ -210,4 +107,4 @@ LOOK_BACK = Exercise(
 )
 
 
-EXERCISES = (ENTROPY, LOOK_BACK)
+EXERCISES = (LOOK_BACK,)

@@ -39,9 +39,6 @@ def hooked_by_another_forward(model, name, change, x):
 
 
 RIGHT_ANSWERS = {
-    "inside.entropy": [
-        lambda weights: torch.distributions.Categorical(probs=weights).entropy()
-    ],
     "inside.look_back": [look_back_by_a_mask],
     "inside.induction": [induction_by_tensors],
     "inside.ablate": [ablated_by_adding_the_others],

@@ -286,7 +286,10 @@ def test_a_cut_gradient_is_refused_where_somebody_trains():
 
 
 def test_a_cut_gradient_is_mentioned_elsewhere():
-    report = judge("inside.entropy", lambda w: torch.special.entr(w.detach()).sum(-1))
+    def answer(weights):
+        return weights.detach().diagonal(-1, -2, -1).mean(dim=(0, 2))
+
+    report = judge("inside.look_back", answer)
     assert report.status == "right" and "no gradient passes through" in report.text
 
 

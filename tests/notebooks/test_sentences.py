@@ -23,7 +23,7 @@ QUOTED = {
 }
 DRAWINGS = re.compile(r"!\[([^\]]*)\]\(\.\./images/([^)\s]+)\)")
 # Figures of cells whose alt text says little of what is drawn.
-UNLIKE = {"06-026", "15-039", "15-053", "15-063", "15-174", "15-178"}
+UNLIKE = {"06-026"}
 
 
 @pytest.mark.parametrize("number", NOTEBOOKS)

@@ -259,10 +259,11 @@ def test_a_mask_is_hatched_where_it_hides(drawn):
     plots.heatmap(mask)
     plots.attention_map(mask.double() / 3, "abc", "abc")
     plots.attention_map(torch.full((3, 3), 1 / 3), "abc", "abc")
+    plots.heatmap(mask.double() - 1 / 2, signed=True, mask=mask)
     counts = [
         [bool(p.get_hatch()) for p in f.axes[0].patches].count(True) for f in drawn
     ]
-    assert counts == [3, 3, 0]
+    assert counts == [3, 3, 0, 3]
 
 
 def test_each_of_several_matrices_has_its_own_columns(drawn):
