@@ -21,21 +21,6 @@ def mean_loss(logits, labels):
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
-def trigram_by_table(train_rows, held_rows, tokenizer, alpha=0.01):
-    size = tokenizer.vocab_size
-    counts = torch.full((size, size, size), alpha, dtype=torch.float64)
-
-    def triples(rows):
-        ends = [tokenizer.bos_id] * 2, [tokenizer.eos_id]
-        rows = [torch.tensor([*ends[0], *row, *ends[1]]) for row in rows]
-        return torch.cat([row.unfold(0, 3, 1) for row in rows]).unbind(1)
-
-    one = torch.ones((), dtype=torch.float64)
-    counts.index_put_(triples(train_rows), one, accumulate=True)
-    chances = counts / counts.sum(-1, keepdim=True)
-    return -chances[triples(held_rows)].log().mean()
-
-
 def joined(rows, eos_id):
     stream = [eos_id]
     for row in rows:
@@ -75,12 +60,6 @@ def accumulated_by_weights(model, optimizer, batches):
     return losses
 
 
-def rate_by_tensor(step, steps, warmup, peak):
-    climb = torch.linspace(0, peak, warmup + 1)[1:]
-    angles = torch.linspace(0, math.pi, steps - warmup + 2)[1:-1]
-    return torch.cat([climb, peak * (1 + angles.cos()) / 2])[step - 1]
-
-
 def clip_by_pytorch(gradients, most):
     weights = [nn.Parameter(torch.zeros_like(g)) for g in gradients]
     for weight, gradient in zip(weights, gradients, strict=True):
@@ -91,10 +70,8 @@ def clip_by_pytorch(gradients, most):
 
 RIGHT_ANSWERS = {
     "training.perplexity": [perplexity_by_loops],
-    "training.trigram": [trigram_by_table],
     "training.blocks": [blocks_by_unfold],
     "training.step": [steps_cleared_last],
     "training.accumulate": [accumulated_by_weights],
-    "training.learning_rate": [rate_by_tensor],
     "training.clip": [clip_by_pytorch],
 }

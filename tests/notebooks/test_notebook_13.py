@@ -1,16 +1,16 @@
 """What notebook 13 builds is what the package holds."""
 
-import random
+import re
 from collections import Counter
-from itertools import pairwise, product
+from itertools import product
 from math import exp, inf, log
 from pathlib import Path
 
 import pytest
 import torch
 from nb13_accumulation import accumulated
-from nb13_perplexity import perplexity, trigram_line
-from nb13_schedule_and_clipping import clip
+from nb13_clipping import clip
+from nb13_perplexity import perplexity
 from nb13_step import steps
 
 from course_utils import pretrained
@@ -20,17 +20,19 @@ from course_utils.data.hub import load_texts
 from course_utils.export import import_llama
 from course_utils.looking.metrics import bits_per_byte
 from course_utils.models import LlamaLM
-from course_utils.tokenizer import train_bpe, train_words
+from course_utils.tokenizer import train_words
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
 from course_utils.training.optimizers import build_optimizers
 from course_utils.training.records import load_script
-from known_worlds.stories import story
-from tests.support.notebook_code import texts
+from known_worlds.story_grammar import load_grammar
+from tests.support import notebook_code
+from tests.support.notebook_code import code_cells, texts
+from tests.support.notebook_rules import joined
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("transitions", "bigram_line", "unigram_line", "with_runs", "ngram_line")
-NAMES += ("adamw", "our_train", "document_mask")
+NAMES = ("with_history", "count_runs", "table_loss")
+NAMES += ("adamw", "our_train", "document_mask", "new_model")
 STORIES_260K = ROOT.parent / "shared" / "data" / "stories260K"
 TINYSTORIES = ROOT.parent / "shared" / "data" / "tinystories"
 TEXTS = ["the cat sat because it was tired", "the cat ran", "it was", "tired it ran"]
@@ -89,39 +91,7 @@ def test_clipping_is_pytorchs():
         torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_every_token_is_followed_by_the_next_and_the_last_by_eos(built):
-    before, after = built["transitions"](ROWS[1:3], TOKENIZER)
-    assert before.tolist() == [BOS, *ROWS[1], BOS, *ROWS[2]]
-    assert after.tolist() == [*ROWS[1], EOS, *ROWS[2], EOS]
-
-
-def test_the_bigram_line_is_counted_by_hand(built):
-    held, alpha = ROWS[:2], 0.01
-
-    def pairs(rows):
-        return [pair for row in rows for pair in pairwise([BOS, *row, EOS])]
-
-    seen, before = Counter(pairs(ROWS)), Counter(first for first, _ in pairs(ROWS))
-    costs = [
-        -log((seen[pair] + alpha) / (before[pair[0]] + alpha * VOCAB))
-        for pair in pairs(held)
-    ]
-    line = built["bigram_line"](ROWS, held, TOKENIZER, alpha)
-    assert line == pytest.approx(sum(costs) / len(costs))
-
-
-def test_a_table_of_frequencies_is_a_logit_that_never_changes(built):
-    """The unigram line is the package's loss of constant logits."""
-    line = built["unigram_line"](ROWS, ROWS, TOKENIZER)
-    after = built["transitions"](ROWS, TOKENIZER)[1]
-    counts = torch.bincount(after, minlength=VOCAB).double() + 0.01
-    logits = counts.log().expand(1, len(after), -1)
-    assert line == pytest.approx(label_loss(logits, after[None], 0.0).item())
-    shuffled = [random.Random(0).sample(row, len(row)) for row in ROWS]
-    assert built["unigram_line"](ROWS, shuffled, TOKENIZER) == pytest.approx(line)
-
-
-def test_an_interpolated_line_is_counted_by_hand(built):
+def test_the_loss_of_a_table_is_counted_by_hand(built):
     train_rows, held, longest = ROWS[1:], ROWS[:2], 3
 
     def padded(row):
@@ -146,18 +116,19 @@ def test_an_interpolated_line_is_counted_by_hand(built):
             probabilities = chances(tuple(row[place - longest + 1 : place]))
             assert sum(probabilities) == pytest.approx(1)
             costs.append(-log(probabilities[row[place]]))
-    line = built["ngram_line"](train_rows, held, TOKENIZER, longest)
-    assert line == pytest.approx(sum(costs) / len(costs))
+    table = built["count_runs"](train_rows, TOKENIZER, longest)
+    loss = built["table_loss"](table, held, TOKENIZER, longest)
+    assert loss == pytest.approx(sum(costs) / len(costs))
 
 
-def test_the_trigram_line_lies_between_bigram_and_floor(built):
-    texts = load_texts("stories", limit=4000)
-    tokenizer = train_words(texts)
-    held = [story(10**9 + i) for i in range(60)]
-    rows = tokenizer.encode_batch(texts), tokenizer.encode_batch(s.text for s in held)
-    floor = sum(sum(s.floor) for s in held) / sum(len(s.tokens) for s in held)
-    line = trigram_line(*rows, tokenizer)
-    assert 3 * floor < line < 0.7 * built["bigram_line"](*rows, tokenizer)
+def test_a_table_of_long_runs_holds_the_shorter_ones(built):
+    table = built["count_runs"](ROWS[1:], TOKENIZER, 4)
+    for n in (1, 2, 3):
+        of_its_own = built["count_runs"](ROWS[1:], TOKENIZER, n)
+        losses = [
+            built["table_loss"](t, ROWS, TOKENIZER, n) for t in (table, of_its_own)
+        ]
+        assert losses[0] == pytest.approx(losses[1])
 
 
 def test_the_perplexity_of_a_reader_without_an_idea_is_the_number_of_tokens():
@@ -199,15 +170,68 @@ def test_the_record_hides_the_same_stories(built):
     assert torch.equal(record.document_mask(ids), built["document_mask"](ids, 0))
 
 
+def test_a_packed_story_has_the_loss_of_a_row_of_its_own(built):
+    """With the document mask; without it the story before leaks in."""
+    model = built["new_model"](VOCAB, d_model=24, num_layers=2).double()
+    rows = [torch.tensor([EOS, *row]) for row in ROWS[:3]]
+    packed = torch.cat(rows)[None]
+    alone = torch.cat([model(row[None])[0] for row in rows])
+    mask = built["document_mask"](packed, EOS)
+    assert (model(packed, mask)[0] - alone).abs().max() < 1e-12
+    assert (model(packed)[0] - alone).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("pad_id, ends", [(EOS, 0), (TOKENIZER.pad_id, 16)])
+def test_only_a_padding_of_its_own_leaves_the_ends(pad_id, ends):
+    rows = [torch.tensor([BOS, *row, EOS]) for row in ROWS * 8]
+    batch = notebook_code.built("13", "colleagues_batch", small=TOKENIZER, rows=rows)
+    labels = batch["colleagues_batch"](0, pad_id)[1]
+    assert (labels == EOS).sum() == ends
+
+
+def printed(piece):
+    """What the cell with this piece of code has stored."""
+    (outputs,) = [outs for source, outs in code_cells("13") if piece in source]
+    return "".join(joined(output.get("text", "")) for output in outputs)
+
+
+def test_the_colleagues_model_never_stops_and_the_cured_one_does():
+    assert " 0 of 40" in printed("def train_and_write")
+    assert re.search(r" (3[89]|40) of 40", printed("pad_id=small.pad_id"))
+
+
+def test_half_of_the_excess_is_one_word():
+    total = float(re.search(r"excess ([\d.]+)", printed("def excess(model"))[1])
+    worst = float(re.search(r"courtyard +([\d.]+) nats", printed("worst = nats"))[1])
+    assert worst > total / 2 > 1
+
+
+@pytest.fixture(scope="module")
+def slots():
+    names = ("excess", "excess_by_slot", "new_stories")
+    space = notebook_code.built("13", *names)
+    model, words = pretrained.load("stories")
+    return space["excess_by_slot"](model.double(), words)
+
+
+def test_places_colors_and_pets_are_guessed_and_all_else_is_copied(slots):
+    for slot, values in slots.items():
+        mean = sum(values) / len(values)
+        guess = log(len(load_grammar().slots[slot].fillers))
+        if slot in {"color", "place", "pet"}:
+            assert mean > 0.95 * guess and min(values) > 1.5
+        else:
+            assert mean < 0.1 * guess
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not (STORIES_260K.is_dir() and TINYSTORIES.is_dir()),
     reason="needs the model stories260K and the TinyStories",
 )
 def test_the_reported_bits_of_somebody_elses_model_are_measured():
-    bpe = train_bpe(load_texts(TINYSTORIES / "train.txt")[:8000], 2048)
     held = load_texts(TINYSTORIES / "valid.txt")[:60]
-    held = [text for text in held if len(bpe.encode(text)) < 256][:40]
+    held = [text for text in held if len(text) < 900][:40]
     num_bytes = sum(len(text.encode()) for text in held)
     bits = {}
     loaded = import_llama(STORIES_260K), pretrained.load("tinystories")
@@ -221,6 +245,6 @@ def test_the_reported_bits_of_somebody_elses_model_are_measured():
             nats += loss * (len(row) + 1)
             labels += len(row) + 1
         bits[name] = bits_per_byte(nats / labels, labels, num_bytes)
-    assert bits["260K"] == pytest.approx(0.864, abs=0.002)
-    assert bits["ours"] == pytest.approx(0.655, abs=0.002)
-    assert any("| 0.86 |" in text for text in texts("13"))
+    assert bits["260K"] == pytest.approx(0.859, abs=0.002)
+    assert bits["ours"] == pytest.approx(0.649, abs=0.002)
+    assert any("0.86 bits" in " ".join(text.split()) for text in texts("13"))

@@ -53,35 +53,16 @@ CLAIMS = {
     ],
     "13": [
         (
-            "stages = [(0, untrained)",
-            r"(?s)^#   .*^#  [^\n]*\n*\Z",
-            lambda untrained, final: abs(untrained - 7.28) < 0.3 and final < 1.8,
-            'lines["floor"] < final < 0.85 * lines["bigram"]',
-        ),
-        (
-            'print(f"{full:.0%}  {novel:.0%}',
-            "^#%  #%  # of 20$",
-            lambda full, novel, plots: full > 8 and novel > 95 and plots >= 18,
-            "novel > 0.95 and len(plots_told) >= 18",
-        ),
-        (
-            "real_lines.items()",
-            "'zlib': #, 'unigram': #, 'bigram': #}",
-            lambda zipped, unigram, bigram: 2 > bigram > 0.1 and bigram < unigram < 4,
-            'bits[-1] < real_lines["bigram"]',
-        ),
-        (
-            "{bits[-1]:.2f}  {its_bits:.2f}",
-            "^#  #$",
-            lambda ours, shipped: 0.1 < shipped < ours < 2.0,
-            'bits[-1] < real_lines["bigram"]',
-        ),
-        (
-            "gpt_neo(tale)",
-            rf"^\[{', '.join('########')}\]$",
-            lambda *ids: all(0 <= one < 50_257 for one in ids),
+            "speed = work / history.seconds",
+            r"^# tokens, # trillion operations\nin one second # tokens, # billion oper",
+            lambda tokens, trillions, pace, speed: (
+                600_000 < tokens < 800_000
+                and 0.5 < trillions < 1.5
+                and 1000 < pace < 1e6
+                and 1 < speed < 1e4
+            ),
             "",
-        ),
+        )
     ],
     "14": [
         (

@@ -291,7 +291,7 @@ with pretended.accelerator():
     "number, left_out, trained_on",
     [
         ("08", ["bounds.values()"], {"mps"}),  # few pairs lack rare tokens
-        ("13", ["import load_dataset"], {"cpu", "mps"}),  # no hub is at hand
+        ("13", [], {"cpu", "mps"}),
     ],
 )
 def test_the_real_trainings_run_there_and_come_back(number, left_out, trained_on):

@@ -1,0 +1,156 @@
+"""An exercise of notebook 13: clipping.
+
+Knows nothing of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
+
+
+def clip(gradients: list[Tensor], most: float) -> list[Tensor]:
+    """Scale all gradients together so that their common length is at most `most`."""
+    length = sum(g.square().sum() for g in gradients).sqrt()
+    return [g * (most / length).clamp(max=1.0) for g in gradients]
+
+
+def _gradients(generator):
+    def one(size, most, *shapes):
+        return [size * normal(generator, *shape) for shape in shapes], most
+
+    usual = one(1.0, 1.5, (3, 5), (7,)), one(0.01, 1.0, (2, 3), (4,), (1,))
+    below = _of_length(1.7, generator), 2.0  # above 1, and so is its square
+    above = _of_length(0.6, generator), 0.5  # its square is not
+    return [*usual, one(0.0, 1.0, (2, 3), (4,)), below, above]
+
+
+def _of_length(length, generator):
+    """A large tensor and a small one, which have this length together."""
+    large, small = normal(generator, 3, 5), normal(generator, 7)
+    fractions = 0.9, 0.19**0.5
+    pairs = zip((large, small), fractions, strict=True)
+    return [length * part * g / g.norm() for g, part in pairs]
+
+
+def _scaled(length):
+    """Clipping by another idea of the common length."""
+    return lambda gradients, most: [
+        g * (most / length(gradients)).clamp(max=1.0) for g in gradients
+    ]
+
+
+def _lengths(gradients):
+    return torch.stack([g.norm() for g in gradients])
+
+
+def _by_directions(gradients, most):
+    length = _lengths(gradients).norm()
+    return [g / length * length.clamp(max=most) for g in gradients]
+
+
+CLIP = Exercise(
+    "training.clip",
+    "Gives a list of new gradients for a list of tensors: all scaled down together if "
+    "their common length is above most. One odd batch can no longer throw the model.",
+    ("gradients", "most"),
+    clip,
+    _gradients,
+    (
+        Mistake(
+            "each number for itself",
+            lambda gradients, most: [g.clamp(-most, most) for g in gradients],
+            "30 and 4 would become equal: the direction has turned.",
+            "All numbers of all tensors are multiplied by the same factor.",
+        ),
+        Mistake(
+            "each tensor for itself",
+            lambda gradients, most: [
+                g * (most / g.norm()).clamp(max=1.0) for g in gradients
+            ],
+            "Within a tensor the direction stays, but a layer of long gradients loses "
+            "more than others.",
+            "One length for all of them together, as if they were one long vector.",
+        ),
+        Mistake(
+            "small ones grow",
+            lambda gradients, most: [
+                g * (most / _lengths(gradients).norm()) for g in gradients
+            ],
+            "A short gradient is lengthened. When is nothing to be done?",
+            "A factor above 1 is not wanted.",
+        ),
+        Mistake(
+            "small ones grow, and only zeros stay",
+            lambda gradients, most: [
+                g * (most / (_lengths(gradients).norm() + 1e-12)) for g in gradients
+            ],
+            "A short gradient is lengthened, unless it is 0. When is nothing to be "
+            "done?",
+            "Your factor may be above 1. Which factors are wanted?",
+        ),
+        Mistake(
+            "lengths added up",
+            _scaled(lambda gradients: _lengths(gradients).sum()),
+            "Two sides of 3 and 4 have a diagonal of 5, not of 7.",
+            "Add up squares, over all tensors, before you take a root.",
+        ),
+        Mistake(
+            "squares forgotten",
+            _scaled(lambda gradients: sum(g.abs().sum() for g in gradients)),
+            "You add up sizes. A length adds up squares.",
+            "Pythagoras, with more than two numbers.",
+        ),
+        Mistake(
+            "the root is missing",
+            _scaled(lambda gradients: sum(g.square().sum() for g in gradients)),
+            "That is the *square* of the length.",
+            "One more function between the sum and the comparison.",
+        ),
+        Mistake(
+            "the square is compared",
+            lambda gradients, most: [
+                g * most / _lengths(gradients).norm()
+                if _lengths(gradients).square().sum() > most
+                else g
+                for g in gradients
+            ],
+            "The factor is right. But you decide by the square of the length whether "
+            "to use it.",
+            "Compare what may be at most `most`: the length itself.",
+        ),
+        Mistake(
+            "short tensors are left as they are",
+            lambda gradients, most: [
+                g * most / _lengths(gradients).norm() if g.norm() > most else g
+                for g in gradients
+            ],
+            "The common length sets your factor. But each tensor decides for itself "
+            "whether it is scaled, so the direction turns.",
+            "One factor, for all tensors alike.",
+        ),
+        Mistake(
+            "cut to length 1",
+            lambda gradients, most: [
+                g / _lengths(gradients).norm()
+                if _lengths(gradients).norm() > most
+                else g
+                for g in gradients
+            ],
+            "What is too long gets the length 1. How long may it be?",
+            "One argument is missing in your factor.",
+        ),
+        Mistake(
+            "0 divided by 0",
+            _by_directions,
+            "You divide each gradient by the common length. What do you get if all "
+            "gradients are 0?",
+            "Compute the factor first and hold it at 1. Then multiply once.",
+        ),
+    ),
+    "First one number: the length of all gradients as one long vector. Then a factor.",
+)
+
+
+EXERCISES = (CLIP,)
