@@ -162,8 +162,8 @@ def _twice(program):
     """Does it give the same answer twice?"""
     model, batch = program.trained[0], patient.tales(10**6)
     first, second = (program.evaluate(model.train(), *batch) for _ in range(2))
-    one, other = (program.logits_of(model.eval(), batch[0]) for _ in range(2))
-    gap = (one - other).abs().max()
+    logits, again = (program.logits_of(model.eval(), batch[0]) for _ in range(2))
+    gap = (logits - again).abs().max()
     return (
         f"losses differ by {abs(first - second):.4f}, logits in eval mode by {gap:.4f}"
     )
@@ -304,8 +304,8 @@ class Case:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             batch = self.program.tales(10**6)
-            one, other = (self.program.evaluate(model, *batch) for _ in range(2))
-        print(f"loss: training {end:.3f}, new tales {one:.3f}, and again {other:.3f}")
+            new, again = (self.program.evaluate(model, *batch) for _ in range(2))
+        print(f"loss: training {end:.3f}, new tales {new:.3f}, and again {again:.3f}")
         for seed in range(2):
             print("writes:", self.program.text(model, seed))
 

@@ -233,7 +233,6 @@ def test_a_number_deals_the_same_case_and_eighteen_numbers_all_of_them():
     numbers = range(len(clinic.BUGS))
     bugs = [clinic.new_case(number).bug for number in numbers]
     assert sorted(bugs) == sorted(clinic.BUGS) == sorted(CAUGHT_BY)
-    assert len(bugs) >= 12
     assert clinic.new_case(len(bugs)).bug == clinic.new_case(0).bug == bugs[0]
 
 
