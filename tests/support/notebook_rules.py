@@ -197,7 +197,20 @@ def style(notebook):
         "in a row": longest,
         "% with output": 100 * sum(showing) // max(1, len(showing)),
         "ignored": sum(map(is_ignored, codes)),
+        "minutes": round(minutes(notebook["cells"])),
     }
+
+
+def minutes(cells):
+    """What a reader needs: 58 words a minute, 12 lines of code, exercises included."""
+    words = lines = 0
+    for cell in cells:
+        text = joined(cell["source"])
+        if cell["cell_type"] == "markdown":
+            words += len(text.split())
+        else:
+            lines += len(text.split("\n"))
+    return words / 58 + lines / 12
 
 
 def style_problems(measured):
