@@ -1,4 +1,4 @@
-"""A notebook is one sitting, and its opening says how long; so is the first afternoon."""
+"""A notebook is one sitting whose opening says how long, as is the first afternoon."""
 
 import re
 
