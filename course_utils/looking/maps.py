@@ -14,10 +14,10 @@ from torch import Tensor
 from attention_views import short, weight_codes
 from attention_views.explorer import same_layers
 from attention_views.page import LEVELS
-from course_utils.looking.plots import attention_map, heatmap
 from course_utils.looking.recording import Recording
 from course_utils.looking.token_texts import token_texts
 from course_utils.shapes import check_choice, check_index, describe
+from lesson_plots.plots import attention_map, heatmap
 
 MOST_TOKENS = 160
 MOST_WEIGHTS = 2_400_000  # 12 layers of 12 heads over 128 tokens

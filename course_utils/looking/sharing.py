@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from attention_views.living import living_page
-from course_utils.looking import style
 from course_utils.shapes import check_eval, check_same, describe
 from course_utils.tokenizer import BYTE_OF, Tokenizer
+from lesson_plots import style
 
 OPENING = "Once upon a time, there was a little {girl named Lily}."
 TITLE = "A storyteller that fits into a page"

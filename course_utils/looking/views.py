@@ -19,10 +19,10 @@ from torch import Tensor
 from attention_views import explorer_html, page_script, short, view_html
 from attention_views.bertviz_page import offline
 from course_utils.looking.maps import Maps
-from course_utils.looking.plots import arrows, bars
-from course_utils.looking.style import ROLES, SOFT, number, running_cell, show, styled
 from course_utils.looking.token_texts import token_texts
 from course_utils.shapes import check_same
+from lesson_plots.plots import arrows, bars
+from lesson_plots.style import ROLES, SOFT, number, running_cell, show, styled
 
 HINT = "Run this cell, or trust the notebook, to explore all layers and heads."
 SLIDERS = "Run this cell, or trust the notebook, to move the sliders."

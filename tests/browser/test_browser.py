@@ -477,7 +477,7 @@ def test_jupyterlab_shows_them(chromium, every, tmp_path):
             keep_picture(page, "jupyterlab-run")
 
 
-TELL = """from course_utils.looking import plots, style
+TELL = """from lesson_plots import plots, style
 
 style.display = lambda data, metadata, raw: print("alt:", data["text/plain"])
 plots.arrows({"q": (1, 1)})

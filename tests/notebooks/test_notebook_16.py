@@ -12,7 +12,7 @@ import re
 import pytest
 import torch
 
-from course_utils.looking import clinic, patient
+from bug_clinic import clinic, patient
 from named_mistakes import progress, session
 from tests.support.notebook_code import NOTEBOOKS, texts
 from tests.support.notebook_rules import joined
@@ -123,6 +123,7 @@ def test_all_cases_are_tested(ward):
     assert sorted(set(ward[0]) - {0}) == sorted(REPAIRS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REPAIRS)
 def test_the_patient_is_caught_and_only_a_repair_is_confirmed(ward, case):
     old, good, bad = REPAIRS[case]
@@ -227,6 +228,7 @@ def dealt(bug):
 @pytest.fixture
 def alone(monkeypatch):
     monkeypatch.setattr(session, "_right", {})
+    monkeypatch.setitem(clinic._hooks, "remember", session.keep_score)
 
 
 def test_a_number_deals_the_same_case_and_eighteen_numbers_all_of_them():
@@ -246,6 +248,7 @@ def test_a_question_tells_the_patient_from_the_healthy_program(bug, capsys):
     assert case.points == 9 and "(9 points left)" in sick
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", clinic.BUGS)
 def test_the_right_repair_is_accepted_and_a_wrong_one_costs(bug, capsys, alone):
     case, part = dealt(bug), clinic.BUGS[bug][0]

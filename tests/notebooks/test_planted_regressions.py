@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 DRAW = """\
 import numpy as np
 from matplotlib.figure import Figure
-from course_utils.looking import plots
+from lesson_plots import plots
 def draw(alt, bend=1.0, point=3, title="keeps a share", label="w (1 - w)", number=8):
     figure = Figure(figsize=(4, 3))
     axes = figure.subplots()

@@ -9,6 +9,8 @@ PARTS = {
     "attention_views": tuple(
         f"packages/attention_views/**/*.{kind}" for kind in ("py", "js", "css", "html")
     ),
+    "lesson_plots": ("packages/lesson_plots/*.py",),
+    "bug_clinic": ("packages/bug_clinic/*.py",),
     "named_mistakes": ("packages/named_mistakes/*.py",),
     "nbval_strict": ("packages/nbval_strict/**/*.py",),
     "tools": ("tools/*.py",),

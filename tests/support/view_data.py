@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from course_utils.looking import sharing, style, views
+from course_utils.looking import sharing, views
+from lesson_plots import style
 
 GLOWS = 4.8 / 240  # a token glows from this weight or change on
 

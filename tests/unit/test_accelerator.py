@@ -31,16 +31,18 @@ import copy, tempfile
 from pathlib import Path
 import torch
 from torch import nn
-from course_utils.looking import plots, views
+from course_utils.looking import views
+from lesson_plots import plots
 from course_utils.training import loop
 
 for name in (
     "attention blocks config data.batches decoding export feedforward masks models "
     "norms positions tokenizer looking.maps looking.diagnostics "
-    "looking.intervening looking.metrics looking.plots looking.recording looking.views "
+    "looking.intervening looking.metrics looking.recording looking.views "
     "training.evaluation training.loop training.losses training.optimizers"
 ).split():
     exec(f"from course_utils.{name} import *")
+from lesson_plots.plots import *
 for module in (plots, views):
     module.display = lambda *_, **__: None
 torch.manual_seed(0)
@@ -238,7 +240,7 @@ import ast
 from dataclasses import replace
 import torch
 from course_utils.data import hub
-from course_utils.looking import plots
+from lesson_plots import plots
 from course_utils.looking import views
 from course_utils.training import loop
 

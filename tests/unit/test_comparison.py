@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils.looking import plots
 from course_utils.looking.maps import MOST_WEIGHTS
 from course_utils.looking.views import show_comparison
+from lesson_plots import plots
 from tests.support.view_data import changes, numbers, payload, stored_outputs
 
 LAYERS, HEADS, TARGET, SOURCE = 3, 2, 5, 7

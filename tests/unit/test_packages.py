@@ -18,6 +18,8 @@ EXAMPLES = {
         "torch numpy",
     ),
     "attention_views": ("", "torch matplotlib"),
+    "lesson_plots": ("", "transformers"),
+    "bug_clinic": (r"loss: training 0\.38.*\n(.*\n)*.*✓ mended, 9", "transformers"),
     "named_mistakes": (r"✗ mean: a sum\n  It grows with the length\.", "transformers"),
 }
 
@@ -38,6 +40,7 @@ def run(source, folder, *modules):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_lines_of_a_readme_run_alone(name, tmp_path):
     page = (PACKAGES / name / "README.md").read_text("utf-8")

@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from PIL import Image
 
-from course_utils.looking import plots, style
+from lesson_plots import plots, style
 
 QUERIES, KEYS, HEADS = 3, 5, 7
 WEIGHTS = torch.rand(HEADS, QUERIES, KEYS, generator=torch.Generator().manual_seed(0))

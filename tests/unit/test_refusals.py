@@ -27,7 +27,7 @@ from course_utils.data import batches as ba, hub
 from known_worlds import phrases, stories
 from course_utils.decoding import *
 from named_mistakes import session
-from course_utils.looking import plots as pl
+from lesson_plots import plots as pl
 from course_utils.looking.metrics import bits_per_byte as bits
 from course_utils.looking.intervening import (
     activation_patch, intervene, zero_ablation

@@ -175,7 +175,7 @@ def test_refresh_keeps_measured_times_while_their_cell_is_unchanged(tmp_path):
 
 
 ALTS = """\
-from course_utils.looking import plots
+from lesson_plots import plots
 plots.curves({"loss": [2, 1]}, ("step", "nats"))
 plots.arrows({"q": (1, 1)}, alt="Given in the call.")
 plots.equation([("Q", [[7]], "query")])

@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from course_utils.looking import style
-from course_utils.looking.style import INK, ROLES, SOFT, literal, show, styled
+from lesson_plots import style
+from lesson_plots.style import INK, ROLES, SOFT, literal, show, styled
 
 Words = Iterable[Any]
 Named = Mapping[str, Any]

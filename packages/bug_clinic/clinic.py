@@ -1,7 +1,7 @@
-"""The blind round of notebook 16: a program with one hidden bug, and ways to ask it.
+"""Programs with one hidden bug, and ways to ask them: a blind round of debugging.
 
-Knows `patient`, its bugs and how a round is scored. A bug is one piece of the program's
-text and what stands there instead.
+Knows `patient`, its bugs and how a round is scored; `use` says who draws the losses. A
+bug is one piece of the program's text and what stands there instead.
 """
 
 import ast
@@ -15,9 +15,8 @@ import torch
 from torch.nn import functional as F
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from course_utils.looking import patient, plots
-from course_utils.looking.patient import WORDS
-from named_mistakes.session import keep_score
+from bug_clinic import patient
+from bug_clinic.patient import WORDS
 
 FLOOR = math.log(2) / 2  # every other label is a fair coin
 STEPS = 120
@@ -58,6 +57,19 @@ BUGS = {  # name: (part, healthy text, what stands there instead)
     "still training": ("evaluate", "    model.eval()\n", ""),
     "first row": ("write", "(model, ids)[:, -1]", "(model, ids)[:, 0]"),
 }
+
+_hooks = {"draw": lambda *_, **__: None, "remember": lambda *_: None}
+
+
+def use(**hooks):
+    """Name who draws a case's losses, and who keeps its score.
+
+    draw(series, axes, lines=, alt=, roles=): series {name: losses}, axes two labels.
+    remember(case, points): called when a case is solved.
+    """
+    if unknown := hooks.keys() - _hooks.keys():
+        raise TypeError(f"hand over draw or remember, got {', '.join(unknown)}")
+    _hooks.update(hooks)
 
 
 class Program:
@@ -300,7 +312,7 @@ class Case:
         alt = f"Loss of 120 steps: healthy to the floor of 0.35, patient to {end:.2f}."
         look = {"lines": {"floor": FLOOR}, "alt": alt}
         look["roles"] = {"healthy": "value", "patient": "mistake"}
-        plots.curves(series, ("step", "loss, nats per word"), **look)
+        _hooks["draw"](series, ("step", "loss, nats per word"), **look)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             batch = self.program.tales(10**6)
@@ -326,7 +338,7 @@ class Case:
             print(f"not mended ({self.points} points left)")
             return
         self.solved = True
-        keep_score(f"clinic.case {self.number}", self.points)
+        _hooks["remember"](f"clinic.case {self.number}", self.points)
         part = BUGS[self.bug][0]
         print(f"✓ mended, {self.points} of {POINTS} points: {self.bug}, in {part}")
 

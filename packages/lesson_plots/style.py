@@ -45,7 +45,7 @@ _DPI = 200  # dots per inch, twice as many as those at which a figure is shown
 for _face in ("Regular", "Bold"):
     _file = fontpkg_fira_sans.ROOT / "files" / f"FiraSans-{_face}.ttf"
     font_manager.fontManager.addfont(_file)
-styled = rc_context(fname=Path(__file__).with_name("course.mplstyle"))
+styled = rc_context(fname=Path(__file__).with_name("lesson.mplstyle"))
 
 
 def colors_of(labels: Iterable[str], roles: Mapping[str, str] | None) -> dict[str, Any]:
