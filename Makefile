@@ -12,7 +12,7 @@ PYTEST := $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # The name of a stamp says where and from which files something was installed; a stamp
 # is written only after success.
 stamp = ready-$(shell (pwd; cat $(1) 2>/dev/null) | cksum | cut -d ' ' -f 1)
-PINS := requirements.txt constraints.txt
+PINS := requirements.txt constraints.txt pyproject.toml
 READY := $(VENV)/lab-$(call stamp,$(PINS))
 DEV_READY := $(VENV)/dev-$(call stamp,$(PINS) requirements-dev.txt)
 ifneq ($(shell $(RUN) -c 'print("alive")' 2>/dev/null),alive)
