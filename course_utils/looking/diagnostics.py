@@ -167,17 +167,6 @@ def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
     return _moves(expected, other(ids))
 
 
-def misscaled(scores: OfTwo) -> bool:
-    """Is the standard deviation of the scores far from 1 when that of its inputs is 1?
-
-    scores: (queries, keys), both "b h t d" -> "b h q k", tried with 4 heads of width
-    32. Source: Vaswani et al. 2017, section 3.2.1.
-    """
-    draw = torch.Generator().manual_seed(0)
-    queries, keys = torch.randn(2, 2, 4, 24, 32, generator=draw, device="cpu")
-    return not 0.8 < scores(queries, keys).std().item() < 1.25
-
-
 def misjudges(
     loss: OfTwo, labels: Int64[Tensor, "b t"], pad_label: int, vocab_size: int
 ) -> bool:
@@ -246,23 +235,3 @@ def nan_gradients(model: nn.Module, loss: Loss) -> list[str]:
     """Names of the trainable parameters whose gradient holds NaN or infinity."""
     gradients = _gradients(model, loss).items()
     return [name for name, gradient in gradients if not gradient.isfinite().all()]
-
-
-def dead_heads(model: nn.Module, loss: Loss) -> list[str]:
-    """Heads where it hardly matters what is asked, as "blocks.0.attention head 2".
-
-    The gradient of their queries is below 1/10,000 of the largest in the layer. A layer
-    is a module with `to_queries` and `num_heads`.
-    """
-    named = _gradients(model, loss).items()
-    queries = {n: g for n, g in named if n.endswith("to_queries.weight")}
-    if not queries:
-        raise ValueError("model must have an attention layer with trainable to_queries")
-    dead = []
-    for name, gradient in queries.items():
-        layer = name.rpartition(".to_queries")[0]
-        heads = gradient.unflatten(0, (model.get_submodule(layer).num_heads, -1))
-        sizes = heads.abs().amax(dim=(1, 2))
-        few = (sizes <= 1e-4 * sizes.max()).nonzero().flatten()
-        dead += [f"{layer} head {head}".strip() for head in few]
-    return dead

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from course_utils.attention import attention_scores
 from course_utils.config import (
     DecoderConfig,
     EncoderDecoderConfig,
@@ -18,14 +17,12 @@ from course_utils.looking.diagnostics import (
     cache_disagrees,
     changes_when_repeated,
     collapses,
-    dead_heads,
     dead_parameters,
     forgets_when_saved,
     hides_end,
     ignores_source,
     leaks_future,
     misjudges,
-    misscaled,
     mixes_rows,
     nan_gradients,
     order_blind,
@@ -139,7 +136,6 @@ def test_every_healthy_model_passes(model, outputs):
         assert not mixes_rows(outputs, ids())
     assert not collapses(outputs, ids())
     assert nan_gradients(model, score(outputs)) == []
-    assert dead_heads(model, score(outputs)) == []
     assert not repeats_embedding(model.blocks, lambda: outputs(ids()))
 
 
@@ -199,7 +195,6 @@ def test_a_model_that_cannot_fail_is_not_called_healthy():
     loss = lambda: model(ids()).square().mean()  # noqa: E731
     last = lambda x: model(x)[:, -1]  # noqa: E731
     nothing = lambda x: torch.zeros(BATCH, LENGTH, 8)  # noqa: E731
-    plain, zero = nn.Linear(2, 2), torch.zeros((), requires_grad=True)
     frozen = encoder().requires_grad_(False)
     ignored = torch.full((2, 3), -100)
     refused = {
@@ -213,7 +208,6 @@ def test_a_model_that_cannot_fail_is_not_called_healthy():
         "build must make a new model": lambda: forgets_when_saved(same, ids()),
         "build must draw new weights": lambda: forgets_when_saved(encoder, ids()),
         "model has no trainable parameter": lambda: dead_parameters(frozen, loss),
-        "model must have an attention layer": lambda: dead_heads(plain, lambda: zero),
         "labels to count must": lambda: misjudges(max, ignored, -100, VOCAB),
     }
     for sentence, call in refused.items():
@@ -237,7 +231,6 @@ def test_gradients_are_asked_for_even_where_they_are_switched_off():
     model = encoder()
     with torch.no_grad():
         assert nan_gradients(model, score(model)) == []
-        assert dead_heads(model, score(model)) == []
 
 
 def test_nan_counts_as_a_change():
@@ -294,12 +287,6 @@ def test_forgets_when_saved():
         assert not forgets_when_saved(build, ids())
 
 
-def test_misscaled():
-    assert not misscaled(attention_scores)
-    assert misscaled(lambda q, k: attention_scores(q, k, scale=128**-0.5))
-    assert misscaled(lambda q, k: attention_scores(q, k, scale=1.0))
-
-
 def test_misjudges():
     labels = ids()
     labels[1, 3:] = 0
@@ -345,15 +332,3 @@ def test_nan_gradients():
     weight = model.blocks[0].feedforward.down.weight
     names = nan_gradients(model, lambda: model(ids()).sum() + (0 * weight).sqrt().sum())
     assert names == ["blocks.0.feedforward.down.weight"]
-
-
-def test_dead_heads():
-    model = encoder()
-    with torch.no_grad():
-        model.blocks[1].attention.to_keys.weight[6:12] = 0  # head 1 of width 6
-        model.blocks[1].attention.to_keys.bias[6:12] = 0
-    assert dead_heads(model, score(model)) == ["blocks.1.attention head 1"]
-    layer = model.blocks[0].attention
-    x = torch.randn(BATCH, LENGTH, 24)
-    layer.to_output.weight.data[:, :12] = 0
-    assert dead_heads(layer, lambda: layer(x).square().mean()) == ["head 0", "head 1"]
