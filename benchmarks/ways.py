@@ -6,7 +6,8 @@ model has the width, depth and heads of SIZE.
 
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from benchmarks.stories import CONTEXT, Stories
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.models import LlamaLM
 from course_utils.training.loop import train
+from course_utils.training.losses import label_loss
 
 SIZE = {"width": 256, "heads": 4, "layers": 2}
 D_FF = 688
@@ -29,9 +31,9 @@ def course(
     rate: float,
     batch_size: int,
     steps: int,
-    precision: str = "auto",
+    **settings: Any,
 ) -> Score:
-    """The course's model, in the course's loop."""
+    """The course's model, in the course's loop: Muon, linear decay, rounded lengths."""
     torch.manual_seed(0)
     model = LlamaLM(
         LlamaConfig(
@@ -43,22 +45,43 @@ def course(
             max_length=CONTEXT,
         )
     )
-    config = TrainConfig(
-        steps=steps,
-        learning_rate=rate,
-        warmup_steps=math.ceil(steps / 20),
-        schedule="linear",
-        optimizer="muon",
-        momentum=0.9,
-        precision=precision,
-    )
+    config = recipe(rate, steps, **settings)
     train(model, stories.batches(batch_size, MULTIPLE), config)
     return model
 
 
+def recipe(rate: float, steps: int, **settings: Any) -> TrainConfig:
+    """What the course trains with."""
+    warmup = math.ceil(steps / 20)
+    ours = {"schedule": "linear", "optimizer": "muon", "momentum": 0.9} | settings
+    return TrainConfig(steps=steps, learning_rate=rate, warmup_steps=warmup, **ours)
+
+
 def course_float32(stories: Stories, rate: float, batch_size: int, steps: int) -> Score:
     """The same in float32."""
-    return course(stories, rate, batch_size, steps, "float32")
+    return course(stories, rate, batch_size, steps, precision="float32")
+
+
+def course_adamw(stories: Stories, rate: float, batch_size: int, steps: int) -> Score:
+    """The course's model with AdamW and half a cosine."""
+    rivals = {"optimizer": "adamw", "schedule": "cosine"}
+    return course(stories, rate, batch_size, steps, **rivals)
+
+
+def transformers_muon(
+    stories: Stories, rate: float, batch_size: int, steps: int
+) -> Score:
+    """LlamaForCausalLM in the course's loop: Muon, linear decay, rounded lengths."""
+    model = llama(stories)
+    score = logits_of(model)
+
+    def loss(model: nn.Module, batch: Sequence[Tensor], smoothing: float) -> Tensor:
+        inputs, labels = batch
+        return label_loss(score(inputs), labels, smoothing)
+
+    batches = stories.batches(batch_size, MULTIPLE)
+    train(model, batches, recipe(rate, steps), loss=loss)
+    return score
 
 
 def gpt2(stories: Stories, rate: float, batch_size: int, steps: int) -> Score:
@@ -223,6 +246,8 @@ WAYS = {
     for one in (
         course,
         course_float32,
+        course_adamw,
+        transformers_muon,
         gpt2,
         transformers_float32,
         transformers_bfloat16,
