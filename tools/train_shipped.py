@@ -95,8 +95,8 @@ def gpt(steps: int = 2200, limit: int = 20_000) -> Trained:
     """The GPT-style model of the story world that notebook 11 runs by hand.
 
     Only its matrices are trained: biases stay 0 and norms' scales 1, so six matrices
-    are the whole model. Its embeddings start at std 0.2: with GPT-2's 0.02 the names of
-    heroes stay alike for long, and the model learns much later to copy one.
+    are the whole model. Its embeddings start at std 0.2, ten times GPT-2's, so that
+    words that occur in the same places, such as names, differ from the first step.
     """
     texts = load_texts("stories", limit=limit)
     tokenizer = train_words(texts)
