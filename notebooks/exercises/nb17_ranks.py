@@ -1,6 +1,6 @@
-"""Exercises of notebook 17: what each of several processes reads, keeps and adds.
+"""Exercises of notebook 17: the loss of several processes.
 
-Knows the shared `Processes`. Knows nothing of how an answer is run or shown.
+Knows nothing of how an answer is run or shown.
 """
 
 import torch
@@ -8,159 +8,6 @@ from torch import Tensor
 
 from course_utils.shapes import IGNORED
 from named_mistakes import Exercise, Mistake
-
-
-def rows_of_rank(batch: Tensor, rank: int, count: int) -> Tensor:
-    """Every `count`-th row, from the row `rank` on."""
-    return batch[rank::count]
-
-
-def _batches(generator):
-    def one(rows, rank, count):
-        return torch.randint(99, (rows, 3), generator=generator), rank, count
-
-    return [one(6, 1, 3), one(5, 0, 2), one(7, 1, 2), one(4, 0, 1)]
-
-
-ROWS = Exercise(
-    "scaling.rows_of_rank",
-    "Gives the rows of a batch “b t” that one rank of so many reads, as in the "
-    "drawing: the ranks take turns, row by row. Together they must read each row once.",
-    ("batch", "rank", "count"),
-    rows_of_rank,
-    _batches,
-    (
-        Mistake(
-            "neighboring rows",
-            lambda batch, rank, count: batch.tensor_split(count)[rank],
-            "Each row is read once: fine, and another way than ours. Ranks take turns.",
-            "Look at the drawing: rank 0 has rows 0 and 2.",
-        ),
-        Mistake(
-            "neighboring rows, and a rest",
-            lambda batch, rank, count: batch.split(max(1, len(batch) // count))[rank],
-            "Neighbors are another way than ours, and what does not divide is lost.",
-            "Look at the drawing: rank 0 has rows 0 and 2.",
-        ),
-        Mistake(
-            "as many rows as there are ranks",
-            lambda batch, rank, count: batch[rank * count : (rank + 1) * count],
-            "You take `count` neighboring rows. But count is the number of ranks, and "
-            "many rows are read by none.",
-            "Look at the drawing: rank 0 has rows 0 and 2.",
-        ),
-        Mistake(
-            "shared rows",
-            lambda batch, rank, count: batch[rank:],
-            "Some rows are read by several ranks, and count more than others.",
-            "How far is it from one row of a rank to its next?",
-        ),
-        Mistake(
-            "everybody reads everything",
-            lambda batch, rank, count: batch.clone(),
-            "All ranks do the same work. Nothing is gained.",
-            "Two arguments are unused.",
-        ),
-        Mistake(
-            "positions are dealt out, not rows",
-            lambda batch, rank, count: batch[:, rank::count],
-            "Each rank gets a part of every text. It should get whole rows.",
-            "The batch is “b t”: rows are its first axis.",
-        ),
-        Mistake(
-            "ranks counted from 1",
-            lambda batch, rank, count: batch[(rank - 1) % count :: count],
-            "A neighbor's rows. The first rank has the number 0.",
-            "With which row does rank 0 begin?",
-        ),
-        Mistake(
-            "every rank reads the rows of rank 0",
-            lambda batch, rank, count: batch[::count],
-            "All ranks read the same rows, and the other rows are read by none.",
-            "One argument is unused.",
-        ),
-        Mistake(
-            "the rest is lost",
-            lambda batch, rank, count: batch[: len(batch) // count * count][
-                rank::count
-            ],
-            "Five rows on two ranks: one row is read by no rank.",
-            "Ranks may have unequal numbers of rows; the labels weigh them.",
-        ),
-    ),
-    "A slice has three parts: start, stop, step.",
-)
-
-
-def bytes_per_process(parameters: float, processes: int, sharded: bool) -> float:
-    """Bytes of weights, gradients and AdamW's averages that one process keeps."""
-    return 16 * parameters / (processes if sharded else 1)
-
-
-KEPT = Exercise(
-    "scaling.per_process",
-    "Gives the bytes that one of so many processes keeps without activations: a copy "
-    "of everything, or its part if sharded. It decides whether the model fits at all.",
-    ("parameters", "processes", "sharded"),
-    bytes_per_process,
-    lambda generator: [(7e9, 8, False), (7e9, 8, True), (2e6, 1, True)],
-    (
-        Mistake(
-            "more machines always help",
-            lambda n, processes, sharded: 16 * n / processes,
-            "A copy does not get smaller because others have one, too.",
-            "One argument is unused.",
-        ),
-        Mistake(
-            "more machines never help",
-            lambda n, processes, sharded: 16 * n,
-            "Then sharding would be for nothing. What does a process keep of a matrix?",
-            "Two arguments are unused.",
-        ),
-        Mistake(
-            "only the weights",
-            lambda n, processes, sharded: 4 * n / (processes if sharded else 1),
-            "Enough for writing. A training keeps more for each weight.",
-            "What did you count in section 3?",
-        ),
-        Mistake(
-            "one average",
-            lambda n, processes, sharded: 12 * n / (processes if sharded else 1),
-            "Three numbers for a weight. How many averages does AdamW keep?",
-            "What did you count in section 3?",
-        ),
-        Mistake(
-            "only the averages are spread",
-            lambda n, processes, sharded: 8 * n + 8 * n / (processes if sharded else 1),
-            "That way exists too (stage 1 of ZeRO). Here all is spread.",
-            "Weights and gradients are cut as well.",
-        ),
-        Mistake(
-            "only the weights are spread",
-            lambda n, processes, sharded: (
-                12 * n + 4 * n / (processes if sharded else 1)
-            ),
-            "Gradients and averages stay whole in every process. Sharded means that "
-            "all of them are cut.",
-            "Section 3 counts four numbers for a weight. Each of them is cut.",
-        ),
-        Mistake(
-            "the weights stay whole",
-            lambda n, processes, sharded: (
-                4 * n + 12 * n / (processes if sharded else 1)
-            ),
-            "Gradients and averages are cut (stage 2 of ZeRO). What of the weights?",
-            "A sharded process fetches the other weights while it needs them.",
-        ),
-        Mistake(
-            "upside down",
-            lambda n, processes, sharded: 16 * n / (1 if sharded else processes),
-            "The copies are cut, and the parts are whole.",
-            "Sharded: each keeps a part.",
-        ),
-    ),
-    "Bytes per parameter first (section 3). Then ask who keeps how much of it.",
-)
 
 
 def mean_over_ranks(losses: Tensor, labels: list[Tensor]) -> float:
@@ -340,4 +187,4 @@ MEAN = Exercise(
 )
 
 
-EXERCISES = (ROWS, KEPT, MEAN)
+EXERCISES = (MEAN,)

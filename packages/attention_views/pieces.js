@@ -37,7 +37,72 @@ const arrow = (svg, kind, angle, length) => make(svg, "path", {
 const plane = (parent, name) => make(parent, "svg", {
   class: "plane", width: 300, height: 300, viewBox: "-150 -150 300 300", role: "img", "aria-label": name,
 });
+// The bill of a training run; `course_utils.looking.views` says where its rules come from.
+const bill = ({ parameters, tokens, gpus, price, sharded, recompute }, { peak, share, held }) => {
+  const width = Math.cbrt(parameters * 128 / 12), layers = width / 128;
+  const hours = (recompute ? 8 : 6) * parameters * tokens / (gpus * peak * share) / 3600;
+  const kept = parameters / (sharded ? gpus : 1) / 1e9;
+  return {
+    days: hours / 24, dollars: hours * gpus * price,
+    weights: 4 * kept, gradients: 4 * kept, averages: 8 * kept,
+    activations: (recompute ? 2 : 34) * held * width * layers / 1e9,
+  };
+};
 const pieces = {
+  // What a training run costs: a bar of memory on each GPU against its line, days, dollars.
+  bill: (data, bar, said, side) => {
+    const now = { ...data.presets[data.first][1], sharded: false, recompute: false };
+    const unit = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"], [1, ""]];
+    const round = (x) => x >= 100 ? Math.round(x).toLocaleString("en") : String(+x.toPrecision(2));
+    const big = (x) => {
+      const [one, sign] = unit.find(([one]) => x >= one) ?? [1, ""];
+      return round(x / one) + sign;
+    };
+    const parts = ["weights", "gradients", "averages", "activations"];
+    const draw = () => {
+      const sums = bill(now, data);
+      const total = parts.reduce((sum, part) => sum + sums[part], 0);
+      const across = 560 / Math.max(total, 1.25 * data.memory);
+      side.replaceChildren();
+      const svg = make(side, "svg", { class: "memory", viewBox: "0 0 600 92", role: "img",
+        "aria-label": `${round(total)} GB on each GPU, which has ${data.memory}` });
+      let from = 20;
+      for (const part of parts) {
+        const width = sums[part] * across;
+        make(svg, "rect", { class: part, x: from, y: 30, width, height: 40 });
+        from += width;
+      }
+      const line = 20 + data.memory * across;
+      make(svg, "path", { class: "line", d: `M${line} 20V80` });
+      make(svg, "text", { x: line, y: 14 }, `${data.memory} GB`);
+      const list = make(side, "div", { class: "parts" });
+      for (const part of parts) make(list, "span", { class: part }, `${part} ${round(sums[part])} GB`);
+      said.textContent = `${big(sums.days * now.gpus * 24)} GPU hours: ${round(sums.days)} days and ` +
+        `$${big(sums.dollars)}. Each GPU needs ${round(total)} GB: ` +
+        `${total > data.memory ? "too much" : "it fits"}.`;
+    };
+    const change = (name, power) => (value) => {
+      const full = power ? 10 ** value : value;
+      now[name] = name === "gpus" ? Math.round(full) : full;
+      draw();
+    };
+    const shown = (value) => big(10 ** value);
+    const set = {};
+    choice(bar, "model", data.presets.map(([name]) => name), data.first, (i) => {
+      for (const [name, value] of Object.entries(data.presets[i][1])) {
+        set[name](name === "price" ? value : Math.log10(value));
+        now[name] = value;
+      }
+      draw();
+    });
+    for (const [name, low, high] of [["parameters", 6, 12.5], ["tokens", 6, 14], ["gpus", 0, 5]])
+      set[name] = slider(bar, name === "gpus" ? "GPUs" : name, [low, high, "any"],
+        Math.log10(now[name]), change(name, true), shown);
+    set.price = slider(bar, "$/hour", [0.5, 10, 0.1], now.price, change("price"));
+    choice(bar, "each GPU holds", ["a copy", "its part"], 0, (i) => change("sharded")(i === 1));
+    choice(bar, "activations", ["kept", "computed again"], 0, (i) => change("recompute")(i === 1));
+    draw();
+  },
   // Temperature, then top-k, then top-p, on the scores of the next token.
   sampling: (data, bar, said, side) => {
     const now = { temperature: 1, k: 50, p: 1 };

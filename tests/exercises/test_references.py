@@ -5,7 +5,6 @@ and test_exercises compares the two. Here stand the others.
 """
 
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,7 +17,6 @@ from nb09_senses import pick, pool
 from nb10_encode import encode
 from nb10_merges import pair_counts
 from nb11_backbone import heads_from_qkv
-from nb17_ranks import rows_of_rank
 
 from course_utils.attention import GroupedQueryAttention, MultiHeadAttention, attend
 from course_utils.bpe import cut, train
@@ -27,7 +25,6 @@ from course_utils.data.batches import padded_batches
 from course_utils.decoding import beam_search, length_rule
 from course_utils.models import Classifier
 from course_utils.tokenizer import train_words
-from course_utils.training.processes import Processes
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -156,14 +153,3 @@ def test_pairs_are_counted_and_words_encoded_as_the_tokenizer_does():
     for word in words:
         spelled = b"".join(model.pieces[id] for id in word)
         assert encode(word, model.made) == model.encode_word(spelled)
-
-
-def test_rows_of_a_rank_are_those_of_a_process():
-    labels = torch.arange(12).view(6, 2)
-    for count in (2, 3):
-        for rank in range(count):
-            process = SimpleNamespace(
-                rank=rank, count=count, _ranks=lambda count=count: range(count)
-            )
-            (rows,), _ = Processes.rows_of_rank(process, (labels,))
-            assert torch.equal(rows_of_rank(labels, rank, count), rows)

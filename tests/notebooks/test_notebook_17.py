@@ -1,23 +1,27 @@
-"""What notebook 17 counts is what the package makes."""
+"""What notebook 17 bills is what the package makes, and what the view of it shows."""
 
-from types import SimpleNamespace
+import json
+import re
+import shutil
+import subprocess
+from importlib.resources import files
 
 import numpy as np
 import pytest
 import torch
-from nb17_budget import activations, days, flops, parameters
-from nb17_ranks import bytes_per_process, mean_over_ranks
-from nb17_scaling_law import padding_share
+from nb17_budget import flops, parameters
+from nb17_online import update
+from nb17_ranks import mean_over_ranks
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.config import LlamaConfig
-from course_utils.data.batches import padded_batches
-from course_utils.feedforward import SwiGLU
 from course_utils.looking.recording import record
+from course_utils.looking.views import BILL
 from course_utils.models import LlamaLM
 from course_utils.training.losses import label_loss
 
-NAMES = ("count", "on_two_ranks", "repaired", "kept_for_backward")
+PIECES = files("attention_views").joinpath("pieces.js")
+NAMES = ("bill", "count", "on_two_ranks", "update", "stored", "streamed")
 SIZES = {"d_model": 24, "num_heads": 4, "d_ff": 56, "max_length": 32}
 
 
@@ -29,17 +33,44 @@ def weights_of(model):
     return sum(weight.numel() for weight in model.parameters())
 
 
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_view_of_the_bill_computes_what_the_notebook_does(
+    built, sharded, recompute
+):
+    asked = {"parameters": 6.7e9, "tokens": 1e12, "gpus": 64, "price": 2.5}
+    asked |= {"sharded": sharded, "recompute": recompute}
+    source = re.search(r"const bill = .*?\n};", PIECES.read_text(), re.DOTALL)[0]
+    call = f"console.log(JSON.stringify(bill({json.dumps(asked)}, {json.dumps(BILL)})))"
+    done = subprocess.run(
+        ["node", "-e", f"{source}\n{call}"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == pytest.approx(built["bill"](**asked), rel=1e-12)
+
+
 @pytest.mark.parametrize("layers", [1, 3])
 def test_the_count_of_parameters(built, layers):
     model = llama(num_layers=layers)
     assert built["count"](model.config) == weights_of(model)
 
 
-def test_the_bug_is_one_and_the_repair_is_one(built):
+@pytest.mark.parametrize("block", [1, 5, 12])
+def test_streamed_attention_is_attention(built, block):
+    queries, keys, values = torch.randn(3, 12, 4, dtype=torch.float64)
+    scores = 300 * queries  # so large that exp overflows without the shrinking
+    found = built["streamed"](scores, keys, values, block=block)
+    wanted = torch.nn.functional.scaled_dot_product_attention(scores, keys, values)
+    assert torch.allclose(found, wanted)
+    state = torch.randn(2, 1), torch.rand(2, 1), torch.randn(2, 3)
+    more = torch.randn(2, 5), torch.randn(5, 3)
+    ours, theirs = update(*state, *more), built["update"](*state, *more)
+    assert all(map(torch.equal, ours, theirs))
+
+
+def test_the_bug_is_one(built):
     sums, lengths = np.array([6.0, 2.0, 5.0, 3.0]), np.array([9, 2, 7, 1])
-    one_process = sums.sum() / lengths.sum()
-    assert abs(built["on_two_ranks"](sums, lengths) - one_process) > 0.1
-    assert built["repaired"](sums, lengths) == pytest.approx(one_process)
+    assert abs(built["on_two_ranks"](sums, lengths) - sums.sum() / lengths.sum()) > 0.1
 
 
 @pytest.mark.parametrize("length", [8, 24])
@@ -52,38 +83,10 @@ def test_the_operations_are_those_that_the_counter_sees(length):
     assert counter.get_total_flops() == counted
 
 
-def test_the_plan_of_the_notebook_takes_nineteen_days():
-    assert round(days(7e9, 1e12, 64, 1e15, 0.4)) == 19
-    assert round(days(7e9, 1e12, 64, 1e15, 1.0)) == 8
-    sizes = [bytes_per_process(7e9, 8, sharded) for sharded in (False, True)]
-    assert sizes == [112e9, 14e9]
-
-
 @pytest.mark.parametrize("kv_heads, tied", [(4, True), (2, False), (1, True)])
 def test_the_formula_of_the_exercise_counts_what_is_made(kv_heads, tied):
     model = llama(num_layers=2, num_kv_heads=kv_heads, tied=tied)
     assert parameters(model.config) == weights_of(model)
-
-
-def test_the_fractions_of_padding_are_those_of_the_batches():
-    lengths = [3, 9, 4, 1, 7]
-    special = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
-    rows = [[5] * length for length in lengths]
-    batches = padded_batches(rows, batch_size=2, special=special)
-    labels = [labels for _, labels in batches]
-    padding = sum((x == -100).sum() for x in labels) / sum(x.numel() for x in labels)
-    # a row of labels is a text and its end
-    assert padding_share([n + 1 for n in lengths], 2) == pytest.approx(padding.item())
-
-
-@pytest.mark.parametrize("width, hidden", [(24, 60), (16, 40)])
-def test_the_activations_are_those_that_pytorch_keeps(built, width, hidden):
-    kept_for_backward = built["kept_for_backward"]
-    network = SwiGLU(width, hidden).bfloat16()
-    x = torch.randn(3, 7, width, dtype=torch.bfloat16, requires_grad=True)
-    assert kept_for_backward(network, x) == activations(3, 7, width, hidden)
-    with torch.no_grad():
-        assert kept_for_backward(network, x) == 0
 
 
 def test_the_mean_over_ranks_is_the_loss_of_one_process():

@@ -83,26 +83,6 @@ CLAIMS = {
             "",
         ),
     ],
-    "17": [
-        (
-            "times the bound",
-            r"(?s)^width 32: utilization #%\n.*width 512: utilization #%\n"
-            r".*at the pace of the fastest run # s, # times the bound$",
-            lambda narrow, wide, taken, times: (
-                0 < narrow < wide < 100 and 0 < taken < 600 and 1 < times < 100
-            ),
-            "utilization[512] > utilization[32]",
-        ),
-        *(
-            (
-                f"{live} {{live:.4f}}, recorded",
-                f"^{live} #, recorded # nats per word$",
-                lambda live, kept: abs(live - kept) < 0.05 and 0.5 < kept < 1.5,
-                "abs(live - kept[0]) < allowed",
-            )
-            for live in ("here and now", "live")
-        ),
-    ],
 }
 
 
