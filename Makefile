@@ -9,10 +9,11 @@ PIP := $(RUN) -m pip install -qq --disable-pip-version-check
 IN_NOTEBOOK_ENV := $(RUN) -m tests.support.notebook_environment $(RUN)
 PYTEST := $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# The name of a stamp says where and from which files something was installed; a stamp
+# The name of a stamp says where, for which packages and from which files something was
+# installed; a stamp
 # is written only after success.
-stamp = ready-$(shell (pwd; cat $(1) 2>/dev/null) | cksum | cut -d ' ' -f 1)
-PINS := requirements.txt constraints.txt pyproject.toml
+stamp = ready-$(shell (pwd; ls packages; cat $(1) 2>/dev/null) | cksum | cut -d ' ' -f 1)
+PINS := requirements.txt constraints.txt
 READY := $(VENV)/lab-$(call stamp,$(PINS))
 DEV_READY := $(VENV)/dev-$(call stamp,$(PINS) requirements-dev.txt)
 ifneq ($(shell $(RUN) -c 'print("alive")' 2>/dev/null),alive)
@@ -30,7 +31,7 @@ BENCH := $(VENV)/bench
 BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 
 .PHONY: help lab check lint notebooks test test-all test-worlds measure data diff refresh \
-        bench record reset book setup figures stills
+        bench record reset book setup figures links stills
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -88,6 +89,9 @@ book: $(READY) $(BOOK_READY)  ## build the HTML book from the stored outputs
 	@$(BOOK)/bin/jupyter-book build . -q -W --keep-going --path-output . \
 	  --config notebooks/book/_config.yml --toc notebooks/book/_toc.yml
 	@$(RUN) -m tools.storyteller page _build/html/notebooks/runs/storyteller.html
+
+links: $(READY)  ## write the address in pyproject.toml into the README, the book and the citation
+	@$(RUN) -m tools.addresses
 
 stills: $(DEV_READY)  ## draw the pictures of the README anew from the real page, in Chromium
 	@$(RUN) -m tools.storyteller stills

@@ -4,15 +4,17 @@ Knows notebook files. Knows nothing of their content, and imports nothing of the
 """
 
 import argparse
-import contextlib
 import itertools
 import json
 import os
+import secrets
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FIRST = "work/00_start_here.ipynb"
 # JupyterLab asks nothing that a learner cannot answer: no news, no update to decide on.
 QUIET_LAB = [f"--LabApp.app_settings_dir={Path(__file__).with_name('lab_settings')}"]
 
@@ -91,11 +93,12 @@ def lab_command(environ: dict[str, str], contained: bool) -> list[str]:
     """The command that opens JupyterLab at the first working copy.
 
     It works as root, and takes another port if one is in use. Without a screen (SSH,
-    container) it prints the address and opens no browser; inside a container it listens
-    on all interfaces, protected by its token.
+    container) it opens no browser; inside a container it listens on all interfaces,
+    protected by its token.
     """
-    command = [sys.executable, "-m", "jupyterlab", "work/00_start_here.ipynb"]
+    command = [sys.executable, "-m", "jupyterlab", FIRST]
     command += ["--allow-root", "--ServerApp.port_retries=200", *QUIET_LAB]
+    command.append("--ServerApp.answer_yes=True")  # Ctrl+C ends it, without a question
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     has_screen = sys.platform != "linux" or any(environ.get(name) for name in screens)
     if contained or not has_screen or "SSH_CONNECTION" in environ:
@@ -106,17 +109,56 @@ def lab_command(environ: dict[str, str], contained: bool) -> list[str]:
 
 
 def open_lab(root: Path = ROOT) -> int:
-    """Create the working copies, run JupyterLab, and return its exit code."""
+    """Create the working copies, run JupyterLab, and return its exit code.
+
+    It prints one address, that of the first notebook; the log goes to `build/lab.log`.
+    """
     lay_copies(root)
     contained = any(Path(p).exists() for p in ("/.dockerenv", "/run/.containerenv"))
     command = lab_command(dict(os.environ), contained)
-    if "--no-browser" in command:
-        print("Open the address below in a browser; it contains the password.")
-        print("Over SSH first forward its port: ssh -L PORT:localhost:PORT HOST")
-    sys.stdout.flush()
-    with contextlib.suppress(KeyboardInterrupt):
-        return subprocess.run(command, cwd=root, check=False).returncode
-    return 0
+    # Not `work/`, or the pictures in `images/` would be out of sight.
+    command.append(f"--ServerApp.root_dir={root.resolve()}")
+    token = secrets.token_hex(24)
+    log = root / "build" / "lab.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as file:
+        given = {"cwd": root, "env": os.environ | {"JUPYTER_TOKEN": token}}
+        process = subprocess.Popen(command, stderr=file, **given)
+        try:
+            while process.poll() is None:
+                if server := _server_of(token):
+                    print(*_welcome(server, "--no-browser" in command), sep="\n")
+                    sys.stdout.flush()
+                    return process.wait()
+                time.sleep(0.2)
+        except KeyboardInterrupt:  # JupyterLab has heard it, too
+            process.wait()
+            return 0
+    last = log.read_text(errors="replace")[-2000:]
+    print("JupyterLab did not start:", last, sep="\n")
+    return process.returncode
+
+
+def _server_of(token: str) -> dict | None:
+    """What JupyterLab says of the server with this token, once it answers."""
+    from jupyter_server.serverapp import list_running_servers
+
+    servers = list_running_servers()
+    return next((one for one in servers if one["token"] == token), None)
+
+
+def _welcome(server: dict, by_hand: bool) -> tuple[str, str]:
+    """Two lines: what to do, and the address of the first notebook."""
+    port = server["port"]
+    place = f"http://localhost:{port}{server['base_url']}lab/tree/{FIRST}"
+    if "SSH_CONNECTION" in os.environ:
+        tunnel = f"ssh -L {port}:localhost:{port} HOST"
+        words = f"On your own machine type {tunnel}, then open this address there."
+    elif by_hand:
+        words = "Open this address in a browser."
+    else:
+        words = "The course opens in your browser. If it does not, open this address."
+    return f"{words} Ctrl+C here ends it.", f"{place}?token={server['token']}"
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -11,7 +11,9 @@ from tests.support.notebook_rules import ROOT
 
 FOLDER = ROOT / "notebooks"
 NAMES = {path.name: number for number, path in PATHS.items()}
-OUTSIDE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+OUTSIDE = [
+    ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "AGENTS", "CHANGELOG")
+]
 PAGES = {p: p.read_text("utf-8") for p in (*OUTSIDE, *FOLDER.glob("book/*.md"))}
 GLOSSARY = FOLDER / "book" / "glossary.md"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")

@@ -5,6 +5,7 @@ import subprocess
 import tomllib
 
 import pytest
+import yaml
 
 from tests.support.notebook_rules import ROOT
 
@@ -15,6 +16,14 @@ def test_an_installed_package_has_all_its_files():
     shipped = {pattern.removeprefix("*") for pattern in patterns} | {".py", ".pyc"}
     files = [path for path in (ROOT / "course_utils").rglob("*.*") if path.is_file()]
     assert {path.suffix for path in files} <= shipped
+
+
+def test_one_version_is_named_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    version = project["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    newest = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1]
+    assert citation["version"] == version == newest.split()[0]
 
 
 def test_notebooks_ask_for_a_kernel_that_every_reader_has():

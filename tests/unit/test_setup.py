@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import urllib.request
 from pathlib import Path
 
 import nbformat
@@ -234,6 +235,43 @@ def test_lab_opens_a_browser_only_where_there_is_one(monkeypatch):
     boxed = working_copies.lab_command({"DISPLAY": ":0"}, contained=True)
     assert "--ServerApp.ip=0.0.0.0" in boxed and "--no-browser" in boxed
     assert not any("0.0.0.0" in word for word in at_desk)
+
+
+OPEN = "import pathlib, tools.working_copies as w; w.open_lab(pathlib.Path())"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C is sent otherwise there")
+def test_lab_prints_one_address_which_opens_the_first_notebook(house):
+    (house / "images").mkdir()
+    (house / "images" / "drawn.svg").write_text("<svg/>")
+    environ = {k: v for k, v in os.environ.items() if "SSH" not in k}
+    environ |= {"PYTHONPATH": str(ROOT), "DISPLAY": "", "BROWSER": "true"}
+    given = {"cwd": house, "env": environ, "start_new_session": True, "text": True}
+    lab = subprocess.Popen(
+        [sys.executable, "-c", OPEN], stdout=subprocess.PIPE, **given
+    )
+    try:
+        words, address = lab.stdout.readline(), lab.stdout.readline().strip()
+        assert "://" not in words and "open" in words.lower()
+        for name in ("work/00_start_here.ipynb", "images/drawn.svg"):
+            here = address.replace("lab/tree/work/00_start_here.ipynb", f"files/{name}")
+            with urllib.request.urlopen(here) as file:
+                assert file.read() == (house / name).read_bytes()
+        with urllib.request.urlopen(address) as page:
+            assert page.status == 200 and "/lab/tree/work/" in page.url
+        os.killpg(lab.pid, signal.SIGINT)
+        assert lab.stdout.read() == "" and lab.wait(60) == 0
+    finally:
+        if lab.poll() is None:
+            os.killpg(lab.pid, signal.SIGKILL)
+
+
+def test_lab_says_why_it_did_not_start(house, monkeypatch, capsys):
+    broken = [sys.executable, "-c", "import sys; sys.exit('no such port')"]
+    monkeypatch.setattr(working_copies, "lab_command", lambda *_: broken)
+    assert working_copies.open_lab(house) == 1
+    assert "no such port" in capsys.readouterr().out
 
 
 # --- the Makefile ------------------------------------------------------------------
