@@ -10,8 +10,8 @@ import yaml
 from tests.support.notebook_rules import ROOT
 from tools.addresses import write_links
 
-REAL = ("pyproject.toml", "CITATION.cff", "notebooks/book/_config.yml")
-PLACE = "<!-- links: begin -->\n<!-- links: end -->\n"
+REAL = ("pyproject.toml", "CITATION.cff", "README.md")
+REAL += ("notebooks/book/_config.yml", "notebooks/book/running.md")
 
 
 @pytest.fixture
@@ -20,8 +20,6 @@ def house(tmp_path):
     (tmp_path / "notebooks" / "book").mkdir(parents=True)
     for name in REAL:
         shutil.copy(ROOT / name, tmp_path / name)
-    for name in ("README.md", "notebooks/book/running.md"):
-        (tmp_path / name).write_text(f"# Title\n\n{PLACE}\nText.\n")
     for name in ("00_start_here", "01_attention"):
         (tmp_path / "notebooks" / f"{name}.ipynb").touch()
     return tmp_path
