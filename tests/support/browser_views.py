@@ -106,6 +106,19 @@ def use_piece(page, view):
     assert view.locator("td i, path").count() > 0
 
 
+def use_bill(page, view):
+    status = view.get_by_role("status")
+    for option in ("405B", "its part", "computed again"):
+        before = status.inner_text()
+        view.get_by_label(option, exact=True).check()
+        assert status.inner_text() != before, option
+    assert status.inner_text().endswith("it fits.")
+    for slider in view.locator("input[type=range]").all():
+        before = status.inner_text(), view.inner_html()
+        nudge(page, slider)
+        assert (status.inner_text(), view.inner_html()) != before
+
+
 def use_frames(page, view):
     captions, shown = data_of(view)["captions"], view.get_by_role("status")
     slider, play = view.locator("input"), view.get_by_role("button")
@@ -148,6 +161,7 @@ def use_bertviz(page, view):
 USES = dict.fromkeys(("explorer", "comparison"), use_explorer)
 USES["frames"] = use_frames
 USES |= dict.fromkeys(("sampling", "rotation", "query"), use_piece)
+USES["bill"] = use_bill
 
 
 def walk_by_tab(page, view):
