@@ -1,0 +1,295 @@
+"""Exercises of notebook 18: advantages, the KL penalty, a reward without a hole.
+
+Knows nothing of models or of how an answer is run or shown.
+"""
+
+import torch
+from torch import Tensor
+
+from named_mistakes import Exercise, Mistake
+from named_mistakes.drawing import normal
+
+# --- advantages ----------------------------------------------------------------------
+
+
+def advantages(rewards: Tensor) -> Tensor:
+    """Each reward less its group's mean, over the group's standard deviation."""
+    mean = rewards.mean(dim=1, keepdim=True)
+    std = rewards.std(dim=1, keepdim=True, correction=0)
+    return (rewards - mean) / (std + 1e-4)
+
+
+def _rewards(generator):
+    first, second = normal(generator, 3, 4), 3 + 2 * normal(generator, 2, 5)
+    kind = torch.get_default_dtype()
+    coins = torch.tensor([[1, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1]], dtype=kind)
+    return [(first,), (second,), (coins,)]
+
+
+def _of(rewards, std, mean=None):
+    mean = rewards.mean(dim=1, keepdim=True) if mean is None else mean
+    return (rewards - mean) / std
+
+
+ADVANTAGES = Exercise(
+    "after.advantages",
+    "Gives for rewards “requests answers” how much better each answer is than its "
+    "group: minus the mean, divided by the standard deviation plus 1e-4. So an easy "
+    "request does not outweigh a hard one.",
+    ("rewards",),
+    advantages,
+    _rewards,
+    (
+        Mistake(
+            "the mean of the whole batch",
+            lambda rewards: _of(
+                rewards,
+                rewards.std(dim=1, keepdim=True, correction=0) + 1e-4,
+                rewards.mean(),
+            ),
+            "You compare each answer with those to other requests.",
+            "The mean belongs to a group, a row. Keep the axis.",
+        ),
+        Mistake(
+            "one group for all",
+            lambda rewards: _of(
+                rewards, rewards.std(correction=0) + 1e-4, rewards.mean()
+            ),
+            "The whole batch is one group in your answer.",
+            "Mean and standard deviation of each row.",
+        ),
+        Mistake(
+            "one standard deviation for all",
+            lambda rewards: _of(rewards, rewards.std(correction=0) + 1e-4),
+            "The means are right. Your standard deviation is that of all requests.",
+            "Each row has a standard deviation of its own.",
+        ),
+        Mistake(
+            "along the wrong axis",
+            lambda rewards: advantages(rewards.T).T,
+            "You compare answers of the same number, not those to the same request.",
+            "A row is a request: reduce along its answers, dim=1.",
+        ),
+        Mistake(
+            "not divided",
+            lambda rewards: _of(rewards, 1),
+            "The mean of each row is gone, but the rows differ in size as before.",
+            "Divide by the standard deviation of the row.",
+        ),
+        Mistake(
+            "no mean",
+            lambda rewards: _of(
+                rewards, rewards.std(dim=1, keepdim=True, correction=0) + 1e-4, 0
+            ),
+            "With rewards above 0 every answer would become likelier.",
+            "Subtract the mean of the row first.",
+        ),
+        Mistake(
+            "the variance, not its root",
+            lambda rewards: _of(
+                rewards, rewards.var(dim=1, keepdim=True, correction=0) + 1e-4
+            ),
+            "You divide by the mean square, not by its root.",
+            "The standard deviation is the root of the variance.",
+        ),
+        Mistake(
+            "divided by n − 1",
+            lambda rewards: _of(rewards, rewards.std(dim=1, keepdim=True) + 1e-4),
+            "Your standard deviation divides by n − 1, as `std` does by default.",
+            "All answers of the group are there: correction=0.",
+        ),
+        Mistake(
+            "nothing is added",
+            lambda rewards: _of(
+                rewards, rewards.std(dim=1, keepdim=True, correction=0)
+            ),
+            "A group of equal rewards gives nan.",
+            "Add 1e-4 to the standard deviation before you divide.",
+        ),
+    ),
+    "The mean of each row, with keepdim=True. Its standard deviation, with "
+    "correction=0. Add 1e-4 to that. Subtract, then divide.",
+)
+
+
+# --- the penalty ---------------------------------------------------------------------
+
+
+def penalty(log_probs: Tensor, reference: Tensor) -> Tensor:
+    """Schulman's estimate of the KL divergence: mean of exp(r) − r − 1."""
+    ratio = reference - log_probs
+    return (ratio.exp() - ratio - 1).mean()
+
+
+def _pairs(generator):
+    def one(rows, length, far):
+        now = -normal(generator, rows, length).abs()
+        return now, now + far * normal(generator, rows, length)
+
+    return [one(3, 4, 1.0), one(2, 5, 0.3), one(1, 6, 2.0)]
+
+
+PENALTY = Exercise(
+    "after.penalty",
+    "Gives the mean of exp(r) − r − 1 over all drawn tokens, with r = reference − "
+    "log_probs (both “n t”). It is 0 where the model has not moved, and positive "
+    "wherever it has.",
+    ("log_probs", "reference"),
+    penalty,
+    _pairs,
+    (
+        Mistake(
+            "r is turned round",
+            lambda log_probs, reference: penalty(reference, log_probs),
+            "Your r is log_probs − reference.",
+            "r is what the old model gives, minus what the new one gives.",
+        ),
+        Mistake(
+            "the plain difference",
+            lambda log_probs, reference: (log_probs - reference).mean(),
+            "Yours can be negative: then leaving would be paid.",
+            "exp(r) − r − 1 is never below 0.",
+        ),
+        Mistake(
+            "the squared difference",
+            lambda log_probs, reference: (log_probs - reference).square().mean(),
+            "A square is near it for small steps, and far off for large ones.",
+            "Use the exponential of the formula.",
+        ),
+        Mistake(
+            "half the square",
+            lambda log_probs, reference: (log_probs - reference).square().mean() / 2,
+            "That is its beginning as a series. For large steps it is far off.",
+            "Use the exponential of the formula.",
+        ),
+        Mistake(
+            "the sum",
+            lambda log_probs, reference: (
+                penalty(log_probs, reference) * log_probs.numel()
+            ),
+            "Yours grows with the number of tokens.",
+            "The mean over all tokens.",
+        ),
+        Mistake(
+            "no minus one",
+            lambda log_probs, reference: penalty(log_probs, reference) + 1,
+            "Where nothing has moved yours is 1, not 0.",
+            "exp(0) is 1: take it off.",
+        ),
+        Mistake(
+            "the exponential alone",
+            lambda log_probs, reference: ((reference - log_probs).exp() - 1).mean(),
+            "The −r is missing, so yours falls below 0.",
+            "exp(r) − r − 1.",
+        ),
+        Mistake(
+            "a mean for each row",
+            lambda log_probs, reference: (
+                (reference - log_probs).exp() - (reference - log_probs) - 1
+            ).mean(dim=-1),
+            "You give a number for each row.",
+            "One number: the mean over all tokens.",
+        ),
+    ),
+    "r is reference − log_probs. Then exp(r) − r − 1 for each token. At last the mean.",
+    trains=True,
+)
+
+
+# --- a reward without a hole ---------------------------------------------------------
+
+
+def reward(words: list[str], name: str) -> float:
+    """1.0 for a first sentence of six words or more that has the name once."""
+    if "." not in words:
+        return 0.0
+    first = words[: words.index(".")]
+    return float(len(first) >= 6 and first.count(name) == 1)
+
+
+def _texts(generator):
+    texts = [
+        "There once was a boy called Tim . Tim was happy .",
+        "Once Tim was Tim was Tim was Tim . He was Tim",
+        "Tim .",
+        "There once was a girl called Mia . She met Tim .",
+        "There once was a boy called Tim and he was Tim and Tim",
+        "A boy called Tim .",
+        "There lived a boy named Tim .",
+        "A boy was called Tim .",
+        ". There once was a boy called Tim .",
+        "Tim lived in a house .",
+        "There once was a boy called Tim",
+        "There once was a good boy called Tim . He saw Tim and Tim .",
+    ]
+    return [(text.split(), "Tim") for text in texts]
+
+
+def _first(words):
+    return words[: words.index(".")] if "." in words else words
+
+
+REWARD = Exercise(
+    "after.reward",
+    "Gives 1.0 for the words of an answer whose first sentence, up to the first “.”, "
+    "has the name exactly once and at least six words; else 0.0. A count of names "
+    "would pay for repeating.",
+    ("words", "name"),
+    reward,
+    _texts,
+    (
+        Mistake(
+            "it counts the names",
+            lambda words, name: float(words.count(name)),
+            "“Tim was Tim was Tim” is worth three in your answer.",
+            "That is the hole. Pay 1.0 or nothing.",
+        ),
+        Mistake(
+            "names may come again",
+            lambda words, name: float(
+                "." in words and len(_first(words)) >= 6 and name in _first(words)
+            ),
+            "A sentence that says the name four times gets your full reward.",
+            "Exactly once: count, and compare with 1.",
+        ),
+        Mistake(
+            "the whole answer is read",
+            lambda words, name: float(
+                "." in words and len(words) >= 6 and words.count(name) == 1
+            ),
+            "You look for the name in the whole answer.",
+            "Only the words before the first full stop are judged.",
+        ),
+        Mistake(
+            "short sentences pass",
+            lambda words, name: float("." in words and _first(words).count(name) == 1),
+            "“Tim .” gets your full reward: the shortest cheat.",
+            "Ask for at least six words before the full stop.",
+        ),
+        Mistake(
+            "it need not end",
+            lambda words, name: float(
+                len(_first(words)) >= 6 and _first(words).count(name) == 1
+            ),
+            "An answer without a full stop passes.",
+            "No full stop, no sentence: 0.0.",
+        ),
+        Mistake(
+            "more than six words",
+            lambda words, name: float(len(_first(words)) > 6 and reward(words, name)),
+            "A sentence of exactly six words gets nothing.",
+            "“At least” includes six.",
+        ),
+        Mistake(
+            "the full stop is counted as a word",
+            lambda words, name: reward(["", *words], name),
+            "A sentence of five words passes.",
+            "Count the words before the full stop, without it.",
+        ),
+    ),
+    "Without a full stop it is 0.0. Cut the words before the first one. Count the name "
+    "in them, and compare with 1. Ask for six words.",
+)
+
+
+EXERCISES = (ADVANTAGES, PENALTY, REWARD)
