@@ -27,9 +27,9 @@ def storyteller():
     return pretrained.load("stories")[0]
 
 
-def assert_equal_weights(one, other):
-    for weight, twin in zip(one.parameters(), other.parameters(), strict=True):
-        assert torch.allclose(weight, twin, atol=1e-6)
+def assert_equal_weights(actual, expected):
+    for pair in zip(actual.parameters(), expected.parameters(), strict=True):
+        assert torch.allclose(*pair, atol=1e-6)
 
 
 def test_the_page_tunes_as_the_record_does(built):
