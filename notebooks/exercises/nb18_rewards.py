@@ -34,8 +34,8 @@ def _of(rewards, std, mean=None):
 ADVANTAGES = Exercise(
     "after.advantages",
     "Gives for rewards “requests answers” how much better each answer is than its "
-    "group: minus the mean, divided by the standard deviation plus 1e-4. So an easy "
-    "request does not outweigh a hard one.",
+    "group: minus the mean, divided by the standard deviation plus 1e-4. So the unit "
+    "of the rewards does not matter: points or per cent give the same.",
     ("rewards",),
     advantages,
     _rewards,
@@ -116,9 +116,9 @@ ADVANTAGES = Exercise(
 
 
 def penalty(log_probs: Tensor, reference: Tensor) -> Tensor:
-    """Schulman's estimate of the KL divergence: mean of exp(r) − r − 1."""
-    ratio = reference - log_probs
-    return (ratio.exp() - ratio - 1).mean()
+    """Schulman's estimate of the KL divergence: mean of exp(d) − d − 1."""
+    log_ratio = reference - log_probs
+    return (log_ratio.exp() - log_ratio - 1).mean()
 
 
 def _pairs(generator):
@@ -131,7 +131,7 @@ def _pairs(generator):
 
 PENALTY = Exercise(
     "after.penalty",
-    "Gives the mean of exp(r) − r − 1 over all drawn tokens, with r = reference − "
+    "Gives the mean of exp(d) − d − 1 over all drawn tokens, with d = reference − "
     "log_probs (both “n t”). It is 0 where the model has not moved, and positive "
     "wherever it has.",
     ("log_probs", "reference"),
@@ -139,16 +139,16 @@ PENALTY = Exercise(
     _pairs,
     (
         Mistake(
-            "r is turned round",
+            "d is turned round",
             lambda log_probs, reference: penalty(reference, log_probs),
-            "Your r is log_probs − reference.",
-            "r is what the old model gives, minus what the new one gives.",
+            "Your d is log_probs − reference.",
+            "d is what the old model gives, minus what the new one gives.",
         ),
         Mistake(
             "the plain difference",
             lambda log_probs, reference: (log_probs - reference).mean(),
             "Yours can be negative: then leaving would be paid.",
-            "exp(r) − r − 1 is never below 0.",
+            "exp(d) − d − 1 is never below 0.",
         ),
         Mistake(
             "the squared difference",
@@ -179,8 +179,8 @@ PENALTY = Exercise(
         Mistake(
             "the exponential alone",
             lambda log_probs, reference: ((reference - log_probs).exp() - 1).mean(),
-            "The −r is missing, so yours falls below 0.",
-            "exp(r) − r − 1.",
+            "The −d is missing, so yours falls below 0.",
+            "exp(d) − d − 1.",
         ),
         Mistake(
             "a mean for each row",
@@ -191,7 +191,7 @@ PENALTY = Exercise(
             "One number: the mean over all tokens.",
         ),
     ),
-    "r is reference − log_probs. Then exp(r) − r − 1 for each token. At last the mean.",
+    "d is reference − log_probs. Then exp(d) − d − 1 for each token. At last the mean.",
     trains=True,
 )
 

@@ -2,10 +2,12 @@
 
 The shipped model of the story world reads " tell me about Anna", a request that it
 never met. "tune" shows it requests with the openings of stories that fit; the loss is
-that of the opening alone, by all weights (rank 0) or by LoRA. "more" goes on with that,
-"gently" at a third of the rate. The other kinds reward: "right" pays 1 for a first
-sentence that the grammar can write and that has the asked name, "names" counts the
-asked name, "untuned" pays as "right" does but begins with the model as it was shipped.
+that of the opening alone, by all weights (rank 0) or by LoRA. "slow" does so at a third
+of the rate, "more" goes on with it, "gently" goes on at a third of the rate. The other
+kinds reward: "right" pays 1 for a first sentence that the grammar can write and that
+has the asked name, and credits the tokens of that sentence; "whole" credits all tokens
+of the answer; "untuned" pays as "right" does but begins with the model as it was
+shipped; "names" counts the asked name, and credits all tokens.
 Of eight answers to one request the better ones become likelier (GRPO, Shao et al. 2024,
 section 4.1); `kl` weighs the distance from the model that this began with.
 
@@ -38,10 +40,12 @@ POINTS = [
             ("tune", 0, 150, 0.0),  # rank 0: all weights
             ("tune", 8, 150, 0.0),
             ("tune", 2, 150, 0.0),
+            ("slow", 0, 150, 0.0),
             ("more", 0, 450, 0.0),  # nearly as many seconds as 120 steps of rewards
             ("gently", 0, 450, 0.0),
             ("right", 0, 120, 0.1),
             ("right", 0, 120, 0.0),
+            ("whole", 0, 120, 0.1),
             ("untuned", 0, 120, 0.1),
             ("names", 0, 40, 0.0),
             ("names", 0, 40, 0.5),
@@ -50,6 +54,7 @@ POINTS = [
     ),
 ]
 RATES = {0: 1e-3, 2: 1e-2, 8: 1e-2}  # of tuning, by rank
+GENTLE = 3e-4
 LENGTH, REQUESTS, GROUP = 20, 8, 8  # no first sentence of the world is longer than 20
 tokenizer = pretrained.load("stories")[1]
 BOS = tokenizer.bos_id
@@ -84,11 +89,11 @@ def batch(pairs):
 
 
 @torch.no_grad()
-def answers(model, names, seed):
+def answers(model, names, seed, length=LENGTH):
     """The first ids that the model answers to requests for these names, "n t"."""
     prompts = torch.tensor([request(name) for name in names])
     generator = torch.Generator().manual_seed(seed)
-    ids = sample(CachedStep(model.eval()), prompts, LENGTH, generator=generator)
+    ids = sample(CachedStep(model.eval()), prompts, length, generator=generator)
     return ids[:, prompts.shape[1] :]
 
 
@@ -117,7 +122,13 @@ def count_names(answer, name):
     return float(tokenizer.tokens(answer).count(f" {name}"))
 
 
-REWARDS = {"right": is_right, "untuned": is_right, "names": count_names}
+REWARDS = {"names": count_names}  # of the other kinds: is_right
+
+
+def in_first_sentence(answers):
+    """Which tokens stand before the first full stop or are it, "n t"."""
+    stops = answers == tokenizer.encode("There lived.")[-1]
+    return stops.cumsum(dim=1) - stops.int() == 0
 
 
 def log_probs(model, ids):
@@ -166,10 +177,11 @@ def tune(model, steps, rate, seed):
         optimizer.step()
 
 
-def reinforce(model, reference, reward, steps, kl, seed):
+def reinforce(model, reference, reward, steps, kl, seed, first=True):
     """GRPO: of eight answers to one request make the better ones likelier.
 
-    Gives the mean of names and of right answers among the draws of each ten steps.
+    first: only the tokens of the first sentence get the credit. Gives the mean of names
+    and of right answers among the draws of each ten steps.
     """
     optimizer = torch.optim.AdamW(model.parameters(), 5e-4, betas=(0.9, 0.95))
     generator, means = random.Random(seed), {}
@@ -188,7 +200,8 @@ def reinforce(model, reference, reward, steps, kl, seed):
         prompts = torch.tensor([request(name) for name in names])
         ids = torch.cat([prompts, drawn], dim=1)
         now = log_probs(model, ids)[:, -LENGTH:]
-        loss = -(advantages.view(-1, 1) * now).mean()
+        credit = in_first_sentence(drawn) if first else torch.ones_like(drawn)
+        loss = -(advantages.view(-1, 1) * now * credit).mean()
         if kl:
             with torch.no_grad():
                 before = log_probs(reference, ids)[:, -LENGTH:]
@@ -209,6 +222,19 @@ def bits(model):
     return -log_probs(model.eval(), ids).mean().item() / math.log(2)
 
 
+def second_sentences(model):
+    """Of 128 answers with a right beginning: how often the second sentence is, too."""
+    names = random.Random(5).choices(KNOWN, k=128)
+    good = total = 0
+    for row in answers(model, names, 125, 48):
+        words = tokenizer.tokens(row)
+        stops = [place for place, word in enumerate(words) if word == "."]
+        if len(stops) > 1 and is_possible(tuple(words[: stops[0] + 1])):
+            total += 1
+            good += is_possible(tuple(words[: stops[1] + 1]))
+    return good / max(1, total)
+
+
 def _share(judge, rows, names):
     return sum(map(judge, rows, names)) / len(names)
 
@@ -222,6 +248,7 @@ def measure(model):
     rows = answers(model, names, 123)
     numbers = {
         "bits": bits(model),
+        "second": second_sentences(model),
         "obeyed": _share(obeys, rows, names),
         "right": _share(is_right, rows, names),
         "names": _share(count_names, rows, names),
@@ -257,16 +284,17 @@ def run(kind, rank, steps, kl, seed):
     torch.manual_seed(seed)
     model = pretrained.load("stories")[0]
     reference = pretrained.load("stories")[0].eval()
-    if kind == "tune":
+    if kind in ("tune", "slow"):
         if rank:
             add_lora(model, rank)
-        tune(model, steps, RATES[rank], seed)
+        tune(model, steps, GENTLE if kind == "slow" else RATES[rank], seed)
         return measure(model)
     if kind != "untuned":
         model.load_state_dict(tuned(seed))
         reference.load_state_dict(tuned(seed))
     if kind in ("more", "gently"):
-        tune(model, steps, RATES[0] if kind == "more" else 3e-4, seed + 100)
+        tune(model, steps, RATES[0] if kind == "more" else GENTLE, seed + 100)
         return measure(model)
-    means = reinforce(model, reference, REWARDS[kind], steps, kl, seed)
+    reward, first = REWARDS.get(kind, is_right), kind in ("right", "untuned")
+    means = reinforce(model, reference, reward, steps, kl, seed, first)
     return means | measure(model)

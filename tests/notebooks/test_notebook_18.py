@@ -14,7 +14,7 @@ from tests.support.notebook_code import texts as text_cells
 
 after = load_script("nb18_after_training")
 tokenizer = after.tokenizer
-NAMES = ("tune", "log_probs", "grpo_loss", "reinforce", "copy", "LoRA", "boy")
+NAMES = ("tune", "log_probs", "grpo_loss", "reinforce", "LoRA", "boy")
 KNOWN = {"after": after, "tokenizer": tokenizer, "load": pretrained.load}
 GOOD = "Once upon a time, there was a brave girl named Anna."
 
@@ -43,9 +43,9 @@ def test_the_page_tunes_as_the_record_does(built):
 @pytest.mark.parametrize("kl", [0.0, 0.1])
 def test_the_page_reinforces_as_the_record_does(built, kl):
     page, record = storyteller(), storyteller()
-    paid = built["reinforce"](page, after.count_names, steps=2, kl=kl)
+    paid = built["reinforce"](page, after.count_names, steps=2, kl=kl, first=kl > 0)
     reference = storyteller().eval()
-    means = after.reinforce(record, reference, after.count_names, 2, kl, 0)
+    means = after.reinforce(record, reference, after.count_names, 2, kl, 0, kl > 0)
     assert sum(paid) * 64 / 640 == pytest.approx(means["names 10"])
     assert_equal_weights(page, record)
 
@@ -57,7 +57,7 @@ def test_the_loss_is_that_of_the_exercises(built):
             weight.add_(0.02 * torch.randn_like(weight))
     names = ["Anna", "Tim"]
     loss, paid = built["grpo_loss"](
-        model, reference.eval(), after.count_names, names, 5, kl=0.3
+        model, reference.eval(), after.count_names, names, 5, 0.3, first=False
     )
     names = [name for name in names for _ in range(8)]
     drawn = after.answers(model, names, 5)
@@ -69,6 +69,13 @@ def test_the_loss_is_that_of_the_exercises(built):
     expected = 0.3 * penalty(now, before) - (better * now).mean()
     assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
     assert paid == pytest.approx(rewards.mean().item())
+
+
+def test_only_the_words_that_the_judge_read_get_credit():
+    stop = tokenizer.encode("There.")[-1]
+    answers = torch.tensor([[5, 6, stop, 7, stop, 8], [stop, 2, 3, 5, 6, 7]])
+    expected = [[1, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+    assert after.in_first_sentence(answers).int().tolist() == expected
 
 
 def test_only_the_answers_are_labels():
