@@ -31,7 +31,7 @@ BENCH := $(VENV)/bench
 BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 
 .PHONY: help lab check lint notebooks test test-all test-worlds measure data diff refresh \
-        bench record reset book setup figures links stills
+        bench record reset book setup links stills
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -95,9 +95,6 @@ links: $(READY)  ## write the address in pyproject.toml into the README, the boo
 
 stills: $(DEV_READY)  ## draw the pictures of the README anew from the real page, in Chromium
 	@$(RUN) -m tools.storyteller stills
-
-figures: $(READY)  ## put all figures and drawings on one page, to look at them
-	@$(RUN) -m tools.contact_sheet
 
 setup: $(DEV_READY)  ## only the set-up, of readers and of tests
 

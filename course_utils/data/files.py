@@ -1,4 +1,4 @@
-"""Rows of a file on this machine, and the text, pair or label in a row.
+"""Rows of a file on this machine, and the text or the pair in a row.
 
 Knows the names of columns. Files are never changed.
 """
@@ -115,20 +115,6 @@ def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
             return first, _text(row[target], where, target)
     expected = " or ".join("/".join(names) for names in PAIR_COLUMNS)
     raise ValueError(f"{where} must have the columns {expected}, found {_names(row)}")
-
-
-def labelled_of(row: dict[str, Any], where: str) -> tuple[str, str]:
-    """The text (column text or sentence) and label of one row; an integer as digits."""
-    column = "text" if "text" in row else "sentence"
-    if column not in row or "label" not in row:
-        columns = "the columns text or sentence, and label"
-        raise ValueError(f"{where} must have {columns}, found {_names(row)}")
-    text, label = _text(row[column], where, column), row["label"]
-    if not isinstance(label, str | int) or isinstance(label, bool):
-        raise ValueError(f"{where}: label must be text or an integer, got {label!r}")
-    if not str(label).strip() or label == -1:  # so data sets mark a missing one
-        raise ValueError(f"{where} has no label, got {label!r}")
-    return text.strip(), str(label)
 
 
 def _text(value: Any, where: str, column: str) -> str:

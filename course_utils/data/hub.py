@@ -1,4 +1,4 @@
-"""Load texts, sentence pairs, labelled texts, tokenizers and models by name.
+"""Load texts, sentence pairs, tokenizers and models by name.
 
 A name stands for a world, a repository on the Hugging Face hub, or a file. Returns what
 was asked for or raises. Knows nothing of batches or training.
@@ -25,7 +25,6 @@ Source = str | Path
 WORLDS = {
     "texts": {"stories": "known_worlds.stories:texts"},
     "pairs": {"phrases": "known_worlds.phrases:pairs"},
-    "labelled texts": {"senses": "known_worlds.senses:labelled"},
 }
 # The configuration of data sets on the hub that hold pairs in several languages.
 PAIR_CONFIGS = {"sentence-transformers/parallel-sentences-tatoeba": "en-es"}
@@ -60,17 +59,6 @@ def load_pairs(
     source: "phrases" (the world), else as in `load_texts`; columns: `files.pair_of`.
     """
     return _load("pairs", source, split, limit, files.pair_of, ("source", "target"))
-
-
-def load_labelled(
-    source: Source, split: str = "train", limit: int | None = None
-) -> list[tuple[str, str]]:
-    """The first `limit` (text, label) rows (all without a limit), in order.
-
-    source: "senses" (the world), else as in `load_texts`; columns: `files.labelled_of`.
-    """
-    columns = ("text", "label")
-    return _load("labelled texts", source, split, limit, files.labelled_of, columns)
 
 
 def load_tokenizer(name: Source) -> Any:

@@ -258,21 +258,21 @@ REWARD = Exercise(
                 "." in words and len(words) >= 6 and words.count(name) == 1
             ),
             "You look for the name in the whole answer.",
-            "Only the words before the first full stop are judged.",
+            "Only the words before the first period are judged.",
         ),
         Mistake(
             "short sentences pass",
             lambda words, name: float("." in words and _first(words).count(name) == 1),
             "“Tim .” gets your full reward: the shortest cheat.",
-            "Ask for at least six words before the full stop.",
+            "Ask for at least six words before the period.",
         ),
         Mistake(
             "it need not end",
             lambda words, name: float(
                 len(_first(words)) >= 6 and _first(words).count(name) == 1
             ),
-            "An answer without a full stop passes.",
-            "No full stop, no sentence: 0.0.",
+            "An answer without a period passes.",
+            "No period, no sentence: 0.0.",
         ),
         Mistake(
             "more than six words",
@@ -281,13 +281,13 @@ REWARD = Exercise(
             "“At least” includes six.",
         ),
         Mistake(
-            "the full stop is counted as a word",
+            "the period is counted as a word",
             lambda words, name: reward(["", *words], name),
             "A sentence of five words passes.",
-            "Count the words before the full stop, without it.",
+            "Count the words before the period, without it.",
         ),
     ),
-    "Without a full stop it is 0.0. Cut the words before the first one. Count the name "
+    "Without a period it is 0.0. Cut the words before the first one. Count the name "
     "in them, and compare with 1. Ask for six words.",
 )
 

@@ -48,6 +48,7 @@ POINTS = [
             ("whole", 0, 120, 0.1),
             ("untuned", 0, 120, 0.1),
             ("names", 0, 40, 0.0),
+            ("names", 0, 40, 0.1),
             ("names", 0, 40, 0.5),
         )
         for seed in SEEDS
@@ -58,9 +59,9 @@ GENTLE = 3e-4
 LENGTH, REQUESTS, GROUP = 20, 8, 8  # no first sentence of the world is longer than 20
 tokenizer = pretrained.load("stories")[1]
 BOS = tokenizer.bos_id
-PRONOUNS = {hero.text: hero.pronoun for hero in load_grammar().slots["hero"].fillers}
+HEROES = [hero.text for hero in load_grammar().slots["hero"].fillers]
 NEW = ("Nora", "Maya", "Tara", "Clara", "Noah", "Omar", "Luke", "Ravi")
-KNOWN = [name for name in PRONOUNS if name not in NEW]
+KNOWN = [name for name in HEROES if name not in NEW]
 
 
 def request(name):
@@ -98,7 +99,7 @@ def answers(model, names, seed, length=LENGTH):
 
 
 def first_sentence(answer):
-    """The tokens of an answer up to its first full stop, as texts."""
+    """The tokens of an answer up to its first period, as texts."""
     words = tokenizer.tokens(answer)
     return words[: words.index(".") + 1] if "." in words else words
 
@@ -126,7 +127,7 @@ REWARDS = {"names": count_names}  # of the other kinds: is_right
 
 
 def in_first_sentence(answers):
-    """Which tokens stand before the first full stop or are it, "n t"."""
+    """Which tokens stand before the first period or are it, "n t"."""
     stops = answers == tokenizer.encode("There lived.")[-1]
     return stops.cumsum(dim=1) - stops.int() == 0
 
@@ -243,7 +244,6 @@ def measure(model):
     """What 256 answers about known children and 256 about new ones are worth."""
     generator = random.Random(123)
     obeys = lambda row, name: f" {name}" in first_sentence(row)  # noqa: E731
-    possible = lambda row, name: is_possible(tuple(first_sentence(row)))  # noqa: E731
     names = generator.choices(KNOWN, k=256)
     rows = answers(model, names, 123)
     numbers = {
@@ -252,18 +252,8 @@ def measure(model):
         "obeyed": _share(obeys, rows, names),
         "right": _share(is_right, rows, names),
         "names": _share(count_names, rows, names),
-        "possible": _share(possible, rows, names),
         "openings": len({tuple(first_sentence(row)) for row in rows}),
     }
-    for child, pronoun in (("girl", "she"), ("boy", "he")):
-        sentences = [
-            first_sentence(row)
-            for row, name in zip(rows, names, strict=True)
-            if PRONOUNS[name] == pronoun
-        ]
-        boys = sum(" boy" in words for words in sentences)
-        girls = sum(" girl" in words for words in sentences)
-        numbers[f"boy for a {child}"] = boys / max(1, boys + girls)
     names = generator.choices(NEW, k=256)
     rows = answers(model, names, 124)
     numbers["new"] = _share(obeys, rows, names)

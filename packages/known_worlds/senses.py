@@ -99,12 +99,6 @@ def usage(index: int, split: str = "train", seed: int = 0) -> Usage:
     return _finished(text, word, sense, "left" if verbal else side)
 
 
-def labelled(split: str, limit: int) -> list[tuple[str, str]]:
-    """The first `limit` (text, label) rows of a split; a label is "bat: animal"."""
-    drawn = (usage(index, split) for index in range(limit))
-    return [(one.text, labels()[one.label]) for one in drawn]
-
-
 def _clause(
     draw: Draw, word: str, sense: str, side: str, held: bool, taken: str = ""
 ) -> str:

@@ -125,7 +125,7 @@ def test_the_loophole_pays_for_repeating():
 def test_no_request_of_the_training_asks_for_a_new_child():
     asked = {tuple(prompt) for prompt, _ in after.examples()}
     assert asked == {tuple(after.request(name)) for name in after.KNOWN}
-    assert not set(after.NEW) & set(after.KNOWN) and len(after.PRONOUNS) == 32
+    assert not set(after.NEW) & set(after.KNOWN) and len(after.HEROES) == 32
 
 
 def test_no_first_sentence_of_the_world_is_cut():

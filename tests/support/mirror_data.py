@@ -31,7 +31,6 @@ BESIDE = ROOT.parent / "shared" / "data"
 OWN = ROOT / "data"
 STORIES = "roneneldan/TinyStories"
 TATOEBA = "sentence-transformers/parallel-sentences-tatoeba"
-SENTIMENT = "stanfordnlp/sst2"
 TOKENIZER = "EleutherAI/gpt-neo-125M"
 TOKENIZER_FILES = (
     "merges.txt",
@@ -50,7 +49,6 @@ TRAINED = "sentence-transformers/all-MiniLM-L6-v2"
 MODELS = Path(os.environ.get("COURSE_MODELS", Path(sys.prefix, "models")))
 WORLD_STORIES = {"train": 8000, "validation": 400}
 WORLD_PAIRS = {"train": 8000, "dev": 500}
-WORLD_LABELLED = {"train": 4000, "validation": 400}
 ROW_GROUP = 1000
 END = "<|endoftext|>"
 
@@ -85,8 +83,6 @@ def fill_mirror(root: Path) -> bool:
         for split, rows in pairs.items()
     }
     _write_dataset(root / "datasets" / TATOEBA, "en-es", tatoeba)
-    sentiment = {split: _labelled(split, n) for split, n in WORLD_LABELLED.items()}
-    _write_dataset(root / "datasets" / SENTIMENT, "default", sentiment)
     folder = root / "models" / TOKENIZER
     folder.mkdir(parents=True)
     if real:
@@ -146,15 +142,6 @@ def _from_worlds() -> tuple[dict[str, list], dict[str, list]]:
     splits = {"train": "train", "dev": "test"}
     pairs = {s: hub.load_pairs("phrases", splits[s], n) for s, n in WORLD_PAIRS.items()}
     return texts, pairs
-
-
-def _labelled(split: str, limit: int) -> list[dict]:
-    """Always from the sense world: is the word in question a thing, or not?"""
-    rows = hub.load_labelled("senses", "train" if split == "train" else "test", limit)
-    return [  # with a space at the end, as the real ones have it
-        {"idx": number, "sentence": f"{text} ", "label": int(name.endswith("thing"))}
-        for number, (text, name) in enumerate(rows)
-    ]
 
 
 def _write_dataset(folder: Path, config: str, splits: dict[str, list[dict]]) -> None:

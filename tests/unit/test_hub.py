@@ -13,7 +13,7 @@ import pytest
 import transformers
 
 from course_utils.data import hub
-from course_utils.data.hub import DataUnavailable, load_labelled, load_pairs, load_texts
+from course_utils.data.hub import DataUnavailable, load_pairs, load_texts
 from course_utils.data.splits import held_out, split_pairs
 from tests.support.hub_mirror import HubMirror
 from tests.support.mirror_data import (
@@ -103,20 +103,7 @@ def test_pairs_of_other_files(tmp_path):
     assert load_pairs(write_parquet(tmp_path / "b.parquet", columns)) == PAIRS
 
 
-def test_labels_from_every_kind_of_file(tmp_path):
-    rows = [("a fine film", "1"), ("a bore", "0")]
-    lines = "a fine film\t1\n\na bore\t0\n"
-    headers = ("sentence\tlabel\n", "Text\tLabel\tnote\n", "")
-    for content in (*(h + lines for h in headers), "a fine film\t1\tx\na bore\t0"):
-        assert load_labelled(write(tmp_path, "a.tsv", content)) == rows
-    columns = {"sentence": ["a fine film ", "a bore"], "label": [1, 0]}
-    assert load_labelled(write_parquet(tmp_path / "a.parquet", columns)) == rows
-    given = [{"sentence": text + " ", "label": int(label)} for text, label in rows]
-    path = write(tmp_path, "a.jsonl", json_lines(given))
-    assert load_labelled(path) == rows and load_labelled(path, limit=1) == rows[:1]
-
-
-@pytest.mark.parametrize("load", [load_texts, load_pairs, load_labelled])
+@pytest.mark.parametrize("load", [load_texts, load_pairs])
 def test_a_file_of_another_type_is_not_looked_for_on_the_hub(
     tmp_path, monkeypatch, load
 ):
@@ -152,15 +139,6 @@ FAULTY = {
         ("a.tsv", "1276\tLet's try\t2481\tIntentemos\n", "a column of numbers where"),
         ("a.jsonl", '{"en": "Go.", "es": null}\n', "row 1: es is empty"),
         ("a.txt", "Go.", "row 1 must have the columns"),
-    ],
-    load_labelled: [
-        ("a.jsonl", '{"text": "a"}', "row 1 must have .* found 'text'"),
-        ("a.jsonl", '{"text": 3, "label": 1}', "row 1: text must be text, got 3"),
-        ("a.jsonl", '{"text": "", "label": 1}', "row 1: text is empty"),
-        ("a.jsonl", '{"text": "a", "label": 1.0}', "text or an integer, got 1.0"),
-        ("a.jsonl", '{"text": "a", "label": true}', "text or an integer, got True"),
-        ("a.jsonl", '{"text": "a", "label": " "}', "row 1 has no label, got ' '"),
-        ("a.jsonl", '{"text": "a", "label": -1}', "row 1 has no label, got -1"),
     ],
 }
 
@@ -245,7 +223,6 @@ def test_ipython_shows_the_sentence_alone():
 WITH_GAPS = {
     "texts": {"text": ["", "One.", None, " \n", "Two.", "Three."]},
     "pairs": {"en": ["Go.", " ", "Run.", None], "es": ["", "Ve.", "Corre.", "Sí."]},
-    "labelled": {"sentence": [" ", "Good.", ""], "label": [1, 0, 1]},
     "nothing": {"text": ["", " "]},
 }
 SHAPES = "[list(w.shape) for w in load_model({!r})(IDS, **GIVE).attentions]"
@@ -260,8 +237,6 @@ CALLS = {  # in one process, because each one spends seconds on its imports
     "first texts": "load_texts('odd/texts', limit=2)",
     "pairs": "load_pairs('odd/pairs')",
     "first pair": "load_pairs('odd/pairs', limit=1)",
-    "labelled": "load_labelled('odd/labelled')",
-    "first labelled": "load_labelled('odd/labelled', limit=1)",
     "no text": "load_texts('odd/nothing', limit=3)",
     "unknown split": f"load_texts({STORIES!r}, 'nonsense')",
     "missing column": f"load_texts({TATOEBA!r}, limit=2)",
@@ -373,8 +348,6 @@ def test_pair_sets_come_in_their_own_columns(visit):
         ("cached texts", ["One.", "Two."]),
         ("pairs", [["Run.", "Corre."]]),
         ("first pair", [["Run.", "Corre."]]),
-        ("labelled", [["Good.", "0"]]),
-        ("first labelled", [["Good.", "0"]]),
     ],
 )
 def test_rows_of_the_hub_without_text_are_skipped(visit, name, rows):

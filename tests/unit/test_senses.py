@@ -1,4 +1,4 @@
-"""The sense world: a function, fair sides, unseen contexts; and its labelled rows."""
+"""The sense world: a function, fair sides, unseen contexts."""
 
 import hashlib
 import re
@@ -12,7 +12,6 @@ from tokenizers import pre_tokenizers
 from course_utils import pretrained
 from course_utils.config import ClassifierConfig, StackConfig, TrainConfig
 from course_utils.data.batches import labelled_batches
-from course_utils.data.hub import load_labelled
 from course_utils.models import Classifier
 from course_utils.training.loop import train
 from course_utils.training.losses import class_loss
@@ -206,16 +205,6 @@ def test_the_shipped_model_knows_unseen_contexts(worlds):
         assert tokenizer.unk_id not in ids
         right += (model(ids, positions).argmax(-1) == numbers).sum().item()
     assert right >= 0.97 * len(rows)
-
-
-# ---- labelled rows and their batches
-
-
-def test_labelled_rows_of_the_world():
-    rows = load_labelled("senses", "test", limit=3)
-    for index, (text, label) in enumerate(rows):
-        one = usage(index, "test")
-        assert (text, label) == (one.text, labels()[one.label])
 
 
 # ---- the classifier

@@ -1,4 +1,4 @@
-"""One typeface in figures, drawings and pages, and one page with all pictures."""
+"""One typeface in figures, drawings and pages."""
 
 import re
 from base64 import b64decode
@@ -9,7 +9,6 @@ import pytest
 from fontTools.ttLib import TTFont
 
 from attention_views.typeface import font_face, with_typeface
-from tools.contact_sheet import sheet
 
 DRAWINGS = sorted((Path(__file__).parents[2] / "images").glob("*.svg"))
 
@@ -37,11 +36,3 @@ def test_a_drawing_gets_its_typeface_once():
 def test_the_typeface_of_a_page_is_small():
     assert {*"aZñ√→"} <= letters_of(font_face())
     assert len(font_face()) < 25_000
-
-
-def test_the_contact_sheet_holds_every_figure_and_drawing():
-    page = sheet()
-    assert page.count("<figure>") == page.count("data:image/png") + len(
-        list(DRAWINGS[0].parent.iterdir())
-    )
-    assert page.count("data:image/png") > 100

@@ -317,7 +317,7 @@ const heads = () => {
   const silenced = twin?.silenced ?? new Set();
   const before = i > 1 ? `“${shown(one.ids[i - 1])}”` : "the start";
   place("before").textContent =
-    `Each head looked back from ${before} and is named by the word that got most.`;
+    `Each head looked back from ${before} and is labeled with the word it looked at most.`;
   offerSilence(asked.head, silenced);
   const parent = emptied("heads");
   weights.forEach((layer, l) => {
