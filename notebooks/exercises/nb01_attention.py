@@ -51,28 +51,30 @@ SCORES = Exercise(
             "no scale",
             _products,
             "The products are right. What becomes of their spread when d grows?",
-            "A sum of d products has d times the variance of one. What brings the "
-            "standard deviation back to 1?",
+            "A sum of d products has d times the variance of one product. What brings "
+            "the standard deviation back to 1?",
         ),
         Mistake(
             "divided by d, not by its root",
             lambda queries, keys: _products(queries, keys) / queries.shape[-1],
-            "Scaled, but too much: these scores are nearly equal, whatever you ask.",
+            "Scaled, but too much: these scores are nearly equal, whatever the query "
+            "asks.",
             "The variance of a sum of d products is d. What is its standard deviation?",
         ),
         Mistake(
             "divided by half of d",
             lambda queries, keys: _products(queries, keys) / (queries.shape[-1] / 2),
             "You divide by d / 2. What does Python compute first in d ** 1 / 2?",
-            "A power goes before a division: brackets, or the exponent as 0.5.",
+            "A power is computed before a division: use parentheses, or write the "
+            "exponent as 0.5.",
         ),
         Mistake(
             "the root is rounded down",
             lambda queries, keys: _products(queries, keys) / isqrt(queries.shape[-1]),
-            "Right for a width of 16 or 64. By which number do you divide for d = 7, "
-            "and by which for d = 8?",
-            "isqrt and int cut off what stands behind the point. Does a scale have to "
-            "be a whole number?",
+            "Right for a width of 16 or 64. What number do you divide by for d = 7, "
+            "and for d = 8?",
+            "isqrt and int cut off everything after the decimal point. Does a scale "
+            "have to be a whole number?",
         ),
         Mistake(
             "multiplied by the root",
@@ -91,20 +93,20 @@ SCORES = Exercise(
             "the root of the number of keys",
             lambda queries, keys: _products(queries, keys) / keys.shape[-2] ** 0.5,
             "You scale by how many keys there are. Does a dot product get longer when "
-            "one more key comes?",
+            "you add one more key?",
             "Look at the shape “k d”: which of the two axes disappears in the product?",
         ),
         Mistake(
             "keys ask, queries answer",
             lambda queries, keys: attention_scores(keys, queries),
-            "Rows and columns are exchanged: rows ask, columns answer.",
+            "Rows and columns are swapped: rows ask, columns answer.",
             "The result is “k q”. Which factor's rows become the rows of a product?",
         ),
         Mistake(
             "the root of axis 1",
             lambda queries, keys: _products(queries, keys) / queries.shape[1] ** 0.5,
             "Right for a single table of queries. What does axis 1 count in a batch?",
-            "Whatever stands in front, the width comes last: count from the end.",
+            "Whatever axes come first, the width comes last: count from the end.",
         ),
         Mistake(
             "the root of the number of queries",
@@ -123,7 +125,7 @@ SCORES = Exercise(
     (
         "The score of one query and one key is a dot product.",
         "All of them at once are one matrix product. Its second factor must have the "
-        "width d first: exchange its last two axes, whatever stands in front.",
+        "width d first: swap its last two axes, whatever axes come before them.",
         "Then one division, by the root of the number of products in each sum.",
     ),
     shared=attention_scores,
@@ -190,20 +192,21 @@ WEIGHTS = Exercise(
         Mistake(
             "the softmax runs over dim=1",
             lambda scores: scores.softmax(dim=1),
-            "Right for one sentence, wrong for a batch of them. Which axis is 1 then?",
-            "Count the axis from the end: whatever stands in front, keys are last.",
+            "Right for one sentence, wrong for a batch of them. What is axis 1 then?",
+            "Count the axis from the end: whatever axes come first, keys are last.",
         ),
         Mistake(
             "the softmax runs over dim=0",
             lambda scores: scores.softmax(dim=0),
-            "Axis 0 holds queries here and sentences there, but never keys.",
+            "Axis 0 holds queries in one case and sentences in another, but never "
+            "keys.",
             "The scores are “… q k”. Which index, counted from the end, is k?",
         ),
         Mistake(
             "e to the 1000 overflows",
             _without_maximum,
-            "Fine for small scores. Yet e¹⁰⁰⁰ is infinite, and infinite by infinite "
-            "is no number.",
+            "Fine for small scores. Yet e¹⁰⁰⁰ is infinite, and infinity divided by "
+            "infinity is not a number.",
             "Only differences count. What may you subtract from a row, so that its "
             "largest score becomes 0?",
         ),
@@ -234,7 +237,7 @@ WEIGHTS = Exercise(
             lambda scores: _powers(scores) / _powers(scores).sum(dim=1, keepdim=True),
             "Right for one sentence. In a batch your maximum is taken over the keys, "
             "and your sum runs over another axis.",
-            "Whatever stands in front, keys are last: count the axis from the end.",
+            "Whatever axes come first, keys are last: count the axis from the end.",
         ),
         Mistake(
             "the mean is subtracted, not the maximum",
@@ -261,7 +264,7 @@ WEIGHTS = Exercise(
             "large and low scores are cut off",
             lambda scores: _without_maximum(scores.clamp(-80, 80)),
             "You get no NaN, but rows around 1000 and around −1000 hand out equal "
-            "shares. How can a row move and keep its differences?",
+            "shares. How can you shift a row and keep its differences?",
             "Subtract the same number from each score of a row. Which one?",
         ),
         Mistake(
@@ -275,22 +278,23 @@ WEIGHTS = Exercise(
         Mistake(
             "the maximum of each column is subtracted",
             lambda scores: _without_maximum(scores - scores.amax(-2, keepdim=True)),
-            "Each key loses a number of its own. What becomes of the differences "
-            "within a row?",
+            "Each key has a different number subtracted. What happens to the "
+            "differences within a row?",
             "Each row is a softmax of its own: its maximum is taken over its keys.",
         ),
         Mistake(
             "a fixed number is subtracted",
             lambda scores: _without_maximum(scores - 1000),
             "Scores around 1000 are right. What is left of a row around 0?",
-            "The number may be another one for each row. Which one fits a row?",
+            "The number may be different for each row. Which one fits a row?",
         ),
         Mistake(
             "the maximum is subtracted in the numerator only",
             lambda scores: _powers(scores) / scores.exp().sum(dim=-1, keepdim=True),
-            "Above the line the maximum is subtracted, below it is not. Does the "
-            "common factor still cancel?",
-            "Compute the powers once, and use the same ones above and below.",
+            "You subtract the maximum in the numerator but not in the denominator. "
+            "Does the common factor still cancel?",
+            "Compute the powers once, and use the same ones in numerator and "
+            "denominator.",
         ),
     ),
     (
@@ -338,7 +342,8 @@ CONTEXT = Exercise(
         Mistake(
             "weights transposed",
             lambda weights, values: weights.transpose(-2, -1) @ values,
-            "You mix along the queries: each row of yours is what one key gave away.",
+            "You mix along the queries: each row of your result is what one key gave "
+            "away.",
             "“q k, k e -> q e”: the axes that meet are already neighbors.",
         ),
         Mistake(
@@ -354,7 +359,7 @@ CONTEXT = Exercise(
             lambda weights, values: values.mean(-2, keepdim=True).expand(
                 *weights.shape[:-1], values.shape[-1]
             ),
-            "Every query gets the same. Your weights are not used.",
+            "Every query gets the same result. Your weights are not used.",
             "Weighted: each value times its weight, then the sum over the keys.",
         ),
         Mistake(
@@ -362,8 +367,8 @@ CONTEXT = Exercise(
             lambda weights, values: (
                 F.one_hot(weights.argmax(-1), weights.shape[-1]).to(values) @ values
             ),
-            "A hard dictionary: the winner takes all. What of the other shares?",
-            "Do not choose. Every value comes along, times its weight.",
+            "A hard dictionary: the winner takes all. What about the other shares?",
+            "Do not choose. Every value goes in, times its weight.",
         ),
         Mistake(
             "divided by the number of keys once more",
@@ -381,8 +386,8 @@ CONTEXT = Exercise(
         Mistake(
             "values times weights",
             lambda weights, values: values @ weights,
-            "The factors stand the other way round, which only works where the sizes "
-            "happen to agree. Over which axis does your product sum?",
+            "The factors are in the wrong order, which only works where the sizes "
+            "happen to agree. Which axis does your product sum over?",
             "“q k, k e -> q e”: k is the last axis of one factor and the first of "
             "the other.",
         ),
@@ -391,13 +396,13 @@ CONTEXT = Exercise(
             lambda weights, values: weights @ values.transpose(-2, -1),
             "You sum over the width of the values, which only works where the sizes "
             "happen to agree. What should the sum run over?",
-            "The keys of “q d, k d” had to be turned. Do the values of “q k, k e”?",
+            "The keys of “q d, k d” had to be transposed. Do the values of “q k, k e”?",
         ),
         Mistake(
             "divided by the root of the width",
             lambda weights, values: weights @ values / values.shape[-1] ** 0.5,
             "The mixture is right, and then it is divided by a root. Which of the "
-            "three steps has the scale?",
+            "three steps does the scaling?",
             "Weights that add up to 1 are an average already.",
         ),
     ),

@@ -77,13 +77,13 @@ COSINE = Exercise(
             "only the keys have length 1",
             lambda q, k, v, t: _mix(q @ _unit(k).T / t, v),
             "The length of a key is gone. That of a query still counts.",
-            "Both sides of the product need the length 1.",
+            "Both sides of the product need length 1.",
         ),
         Mistake(
             "divided by the root of d, too",
             lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T / t / q.shape[-1] ** 0.5, v),
-            "The cosines and the temperature are right, and then there is one division "
-            "more. A cosine does not grow with d.",
+            "The cosines and the temperature are right, but then there is an extra "
+            "division. A cosine does not grow with d.",
             "If you called the `attention` of section 4: it divides by √d inside.",
         ),
         Mistake(
@@ -95,21 +95,21 @@ COSINE = Exercise(
         Mistake(
             "no temperature",
             lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v),
-            "Cosines from −1 to 1 leave softmax lukewarm. Does another temperature "
-            "change your weights?",
-            "Where does the temperature stand in section 3?",
+            "Cosines from −1 to 1 leave softmax lukewarm. Does a different "
+            "temperature change your weights?",
+            "Where does the temperature appear in section 3?",
         ),
         Mistake(
             "columns of length 1",
             lambda q, k, v, t: _mix(_column_unit(q) @ _column_unit(k).T / t, v),
-            "You give each *column* the length 1. Whose length should it be?",
+            "You give each *column* length 1. Whose length should be 1?",
             "One query is one row: its length sums over the last axis.",
         ),
         Mistake(
             "divided by the squared lengths",
             lambda q, k, v, t: _mix(_by_squares(q) @ _by_squares(k).T / t, v),
-            "A vector of length 2 gets the length 1/2 in your version. What is "
-            "missing behind the sum of squares?",
+            "A vector of length 2 gets length 1/2 in your version. What is missing "
+            "after the sum of squares?",
             "The length of a vector is the root of the sum of its squares.",
         ),
         Mistake(
@@ -117,7 +117,7 @@ COSINE = Exercise(
             lambda q, k, v, t: _mix(_frobenius_unit(q) @ _frobenius_unit(k).T / t, v),
             "You divide all rows of a matrix by one number, so a long query is still "
             "longer than the others. How many lengths do three queries have?",
-            "A norm without dim runs over everything. Which axis belongs to a vector?",
+            "A norm without dim runs over everything. Which axis runs along a vector?",
         ),
         Mistake(
             "scaled dot products in place of cosines",
@@ -219,32 +219,32 @@ LOOK_UP = Exercise(
         Mistake(
             "the animals answer, the colors come back",
             lambda color, a, c: _answer(color, a, _one_hot(c)),
-            "You compare the color with *animals*. With what should it be compared?",
-            "Keys are what the query is compared with; values are what comes home.",
+            "You compare the color with *animals*. What should it be compared with?",
+            "Keys are what the query is compared with; values are what comes back.",
         ),
         Mistake(
             "the color comes back",
             lambda color, a, c: _answer(color, c, _one_hot(c)),
-            "Well found. Yet what you hand over is the color that was asked for.",
+            "The lookup works. Yet what you hand over is the color that was asked for.",
             "Keys and values need not be the same thing. What do you want to know?",
         ),
         Mistake(
             "the color is compared with animals",
             lambda color, a, c: _answer(color, a, _one_hot(a)),
             "Animals come back, but a color was compared with animals.",
-            "The keys are one-hot vectors of what the query is one of.",
+            "The keys are one-hot vectors of the same kind of thing as the query.",
         ),
         Mistake(
             "the place instead of the animal",
             lambda color, a, c: _answer(color, c, torch.eye(len(c))),
-            "These are the weights: *where* it stands. Which animal stands there?",
+            "These are the weights: *where* the animal is. Which animal is it?",
             "One product is missing: weights times values.",
         ),
         Mistake(
             "one row in place of a vector",
             lambda color, a, c: _answer(color, c, _one_hot(a))[None],
-            "The numbers are right. Attention answers a table of queries, and yours "
-            "has one row.",
+            "The numbers are right. Attention answers a table of queries, and your "
+            "table has one row.",
             "The context of one query is one vector: take row 0.",
         ),
     ),
@@ -252,8 +252,8 @@ LOOK_UP = Exercise(
         "Three lines: what asks, what is compared with it, what comes back.",
         "The query comes from the color, the keys from the colors, the values from the "
         "animals, each of them one-hot.",
-        "Equal one-hot vectors have a score of 1, others of 0: that is warm. What made "
-        "a softmax cold in section 3? Make the query long.",
+        "Equal one-hot vectors have a score of 1, different ones 0: that is warm. "
+        "What made a softmax cold in section 3? Make the query long.",
     ),
     tolerance=0.01,
 )

@@ -59,7 +59,7 @@ GRADIENT = Exercise(
             "nothing is subtracted",
             lambda weights, gradients: weights * gradients,
             "If all gradients of a row are equal, no score matters, since the weights "
-            "add up to 1. Yours is not 0 there.",
+            "add up to 1. Your result is not 0 there.",
             "What all weights of the row have in common has to go: their mixture.",
         ),
         Mistake(
@@ -67,7 +67,8 @@ GRADIENT = Exercise(
             lambda weights, gradients: (
                 weights * (gradients - gradients.mean(dim=-1, keepdim=True))
             ),
-            "You subtract a mean in which every key counts alike. Do they in softmax?",
+            "You subtract a mean in which every key counts equally. Do they in "
+            "softmax?",
             "Weighted: each gradient times its weight, then the sum over the keys.",
         ),
         Mistake(
@@ -84,7 +85,8 @@ GRADIENT = Exercise(
                 weights * gradients - (weights * gradients).sum(dim=-1, keepdim=True)
             ),
             "The first product is right. Then you subtract the same number from every "
-            "product of the row. Is it the same, whatever the weight of the score?",
+            "product of the row. Should it be the same, whatever the weight of the "
+            "score?",
             "Write the term for k down: gradient k times −w_k w_j. Which factor is "
             "not in your sum?",
         ),
@@ -156,7 +158,7 @@ GRADIENT = Exercise(
             ),
             "If all gradients of a row are equal, no score matters, and the result is "
             "0. What is yours there?",
-            "Which sign has the slope of a weight by another score?",
+            "What sign does the slope of a weight by another score have?",
         ),
         Mistake(
             "the mixture is divided by the number of keys",

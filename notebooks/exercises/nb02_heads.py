@@ -47,24 +47,25 @@ SPLIT = Exercise(
             "The shape is right, but head 0 got the first *positions*, not the first "
             "columns.",
             "A reshape never moves a number past another. Cut the last axis in two "
-            "first, then exchange two axes.",
+            "first, then swap two axes.",
         ),
         Mistake(
             "heads still behind the positions",
             _pieces,
-            "Well cut. The heads stand third; where should they stand?",
-            "“b t h d” wants to become “b h t d”: exchange two axes.",
+            "The cut is right. The heads come third; where should they be?",
+            "“b t h d” should become “b h t d”: swap two axes.",
         ),
         Mistake(
             "a head takes every h-th column",
             lambda x, h: rearrange(x, "b t (d h) -> b h t d", h=h),
-            "The heads are interleaved like cards. In “(h d)” the head runs slowly.",
+            "The heads are interleaved like cards. In “(h d)” the head index changes "
+            "slowly.",
             "Cut the last axis into (heads, width), in this order.",
         ),
         Mistake(
             "positions and columns exchanged",
             lambda x, h: rearrange(x, "b t (h d) -> b h d t", h=h),
-            "One exchange too many: within a head, positions are rows.",
+            "One swap too many: within a head, positions are rows.",
             "From “b t h d” to “b h t d” two axes change places; the last one stays.",
         ),
         Mistake(
@@ -77,20 +78,20 @@ SPLIT = Exercise(
             "exchanged first, then cut",
             lambda x, h: x.transpose(1, 2).reshape(len(x), h, x.shape[1], -1),
             "The shape is right, but a row of a head holds one column at several "
-            "positions. Which comes first, the cut or the exchange?",
+            "positions. Which comes first, the cut or the swap?",
             "Cut the last axis while it still holds the columns.",
         ),
         Mistake(
             "heads in front of the batch",
             lambda x, h: rearrange(x, "b t (h d) -> h b t d", h=h),
-            "Well cut. The heads stand first; where should they stand?",
+            "The cut is right. The heads come first; where should they be?",
             "A sentence keeps its heads together: the batch stays in front.",
         ),
     ),
     (
         "You have three axes, (b, t, h·d), and want four. Which of the three is cut?",
         "`reshape` cuts the last axis in two: first the heads, then the width of each.",
-        "Now you have (b, t, h, d). One exchange of two axes brings the heads forward.",
+        "Now you have (b, t, h, d). One swap of two axes brings the heads forward.",
     ),
     shared=split_heads,
     trains=True,
@@ -123,15 +124,15 @@ MERGE = Exercise(
         Mistake(
             "reshaped without transposing",
             lambda x: x.reshape(len(x), x.shape[2], -1),
-            "The shape is right, but a row of yours holds many positions of a head.",
+            "The shape is right, but each of your rows holds many positions of a head.",
             "A reshape joins neighbors. Which two axes must be neighbors before it?",
         ),
         Mistake(
             "the wrong two axes change places",
             lambda x: x.transpose(2, 3).reshape(len(x), x.shape[2], -1),
-            "You exchange positions and columns. A row of yours still holds many "
+            "You swap positions and columns. Each of your rows still holds many "
             "positions.",
-            "Which axis has to stand beside the columns before you reshape?",
+            "Which axis has to be next to the columns before you reshape?",
         ),
         Mistake(
             "the heads are added up",
@@ -149,13 +150,14 @@ MERGE = Exercise(
             "the heads are interleaved",
             lambda x: rearrange(x, "b h q d -> b q (d h)"),
             "Split would not undo this: the columns of a head are not neighbors.",
-            "In “(h d)” the head runs slowly: all columns of head 0 come first.",
+            "In “(h d)” the head index changes slowly: all columns of head 0 come "
+            "first.",
         ),
         Mistake(
             "merged into a longer sentence",
             lambda x: rearrange(x, "b h q d -> b (h q) d"),
-            "Your sentence got h times as long. The *width* should grow.",
-            "Which axis do the heads have to stand beside before you reshape?",
+            "Your sentence became h times as long. The *width* should grow.",
+            "Which axis do the heads have to be next to before you reshape?",
         ),
         Mistake(
             "joined first, then exchanged",
@@ -167,7 +169,7 @@ MERGE = Exercise(
     ),
     (
         "Do the steps of split backwards.",
-        "The last step of split exchanged two axes. Exchange them again: (b, q, h, d).",
+        "The last step of split swapped two axes. Swap them again: (b, q, h, d).",
         "Now `reshape` joins the last two axes into one that is h·d wide.",
     ),
     trains=True,
@@ -236,7 +238,7 @@ COUNT = Exercise(
         Mistake(
             "an output bias for each head",
             lambda m, h, d: 4 * m * h * d + 3 * h * d + h * m,
-            "The matrices are right. How many biases has the output projection?",
+            "The matrices are right. How many biases does the output projection have?",
             "W_o is one nn.Linear for all heads together, with one bias.",
         ),
         Mistake(
@@ -267,7 +269,8 @@ COUNT = Exercise(
         ),
     ),
     (
-        "The layer holds four nn.Linear. How many numbers has one, with its bias?",
+        "The layer holds four nn.Linear. How many numbers does one have, with its "
+        "bias?",
         "in · out for the matrix, and out for the bias.",
         "Three lead from d_model to num_heads · head_dim, the fourth leads back.",
     ),
@@ -381,7 +384,7 @@ LAYER = Exercise(
             "not scaled",
             _variant(scale=lambda x, w_q: 1),
             "One division is missing between the scores and the softmax.",
-            "Look at the formula of section 2: what stands under the scores?",
+            "Look at the formula of section 2: what are the scores divided by?",
         ),
         Mistake(
             "the softmax runs over the queries",
@@ -410,8 +413,8 @@ LAYER = Exercise(
         Mistake(
             "joined with the width before the head",
             _variant(join=lambda context: rearrange(context, "b h q d -> b q (d h)")),
-            "The heads are right. In your rows the first numbers of all heads lie side "
-            "by side, then their second ones.",
+            "The heads are right. In your rows the first numbers of all heads come "
+            "side by side, then all the second ones.",
             "The rows of w_o are “(h e)”: all numbers of head 0 come first.",
         ),
         Mistake(
@@ -420,7 +423,8 @@ LAYER = Exercise(
                 cut=lambda x, h: rearrange(x, "b t (d h) -> b h t d", h=h),
                 join=lambda context: rearrange(context, "b h q d -> b q (d h)"),
             ),
-            "Your heads are dealt out like cards. In “(h d)” the head runs slowly.",
+            "Your heads are dealt out like cards. In “(h d)” the head index changes "
+            "slowly.",
             "Head 0 owns the first d columns of w_q, head 1 the next d.",
         ),
         Mistake(
@@ -469,8 +473,8 @@ LAYER = Exercise(
         Mistake(
             "cut without transposing",
             _variant(cut=_torn),
-            "You join well, but your heads share out the *words*: see the bug of "
-            "section 10.",
+            "The joining is right, but your heads share out the *words*: see the bug "
+            "of section 10.",
             "Cut the last axis first, then bring the heads forward.",
         ),
         Mistake(
@@ -478,7 +482,7 @@ LAYER = Exercise(
             _variant(cut=_all_torn, join=lambda context: context.flatten(2)),
             "Your scores are “b t h h”: within each word, heads are compared with "
             "heads. Who should be compared with whom?",
-            "Before the product the positions must stand last but one: “b h t d”.",
+            "Before the product the positions must be second to last: “b h t d”.",
         ),
     ),
     (

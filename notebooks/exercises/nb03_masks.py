@@ -46,7 +46,7 @@ CAUSAL = Exercise(
         Mistake(
             "upside down",
             lambda length: _ones(length).triu(1),
-            "True on what is to be hidden. In this course True means: may look.",
+            "True marks what should be hidden. In this course True means: may look.",
             "Your table answers “what is the future?” Turn it around.",
         ),
         Mistake(
@@ -58,8 +58,8 @@ CAUSAL = Exercise(
         Mistake(
             "numbers in place of booleans",
             lambda length: torch.ones(length, length).tril(),
-            "The triangle is right, but it holds 1.0 and 0.0. A mask is turned around "
-            "by ~ and joined by &, and both need booleans.",
+            "The triangle is right, but it holds 1.0 and 0.0. A mask is inverted by ~ "
+            "and joined by &, and both need booleans.",
             "torch.ones has an argument dtype; a comparison gives booleans as well.",
         ),
         Mistake(
@@ -108,8 +108,8 @@ PADDING = Exercise(
         Mistake(
             "upside down",
             lambda ids, pad: (ids == pad)[:, None, None, :],
-            "True on the padding. In this course True means: may look.",
-            "Compare with the other sign.",
+            "True marks the padding. In this course True means: may look.",
+            "Compare with the opposite sign.",
         ),
         Mistake(
             "it hides queries and keys",
@@ -117,19 +117,21 @@ PADDING = Exercise(
                 (ids != pad)[:, None, None, :] & (ids != pad)[:, None, :, None]
             ),
             "The keys are right. Hiding queries as well makes rows with nothing to "
-            "look at, for nothing in return.",
+            "look at, and gains nothing.",
             "One of the two factors is enough: the one along k.",
         ),
         Mistake(
             "padding is always 0",
             lambda ids, pad: (ids != 0)[:, None, None, :],
-            "Another tokenizer pads with another number. One argument is unused.",
+            "A different tokenizer pads with a different number. One argument is "
+            "unused.",
             "Compare with pad_id.",
         ),
         Mistake(
             "no room for heads and queries",
             lambda ids, pad: ids != pad,
-            "Right numbers, but “b k” would be laid along “q k”: a sentence per row.",
+            "The numbers are right, but “b k” would be lined up with “q k”: a "
+            "sentence per row.",
             "Put two axes of size 1 between b and k: None in an index makes one.",
         ),
         Mistake(
@@ -146,13 +148,13 @@ PADDING = Exercise(
             )[:, None, None, :],
             "You count the real words and open as many places from the left. What if "
             "a sentence is padded on the left?",
-            "Ask of each id by itself whether it is padding.",
+            "Ask for each id separately whether it is padding.",
         ),
         Mistake(
             "one axis too few",
             lambda ids, pad: (ids != pad)[:, None, :],
-            "Right numbers, but “b 1 k” would be laid along “h q k”: a sentence per "
-            "head.",
+            "The numbers are right, but “b 1 k” would be lined up with “h q k”: a "
+            "sentence per head.",
             "The scores are “b h q k”: two axes stand between b and k.",
         ),
     ),
@@ -184,18 +186,18 @@ JOIN = Exercise(
             "or instead of and",
             lambda a, b: a | b,
             "Now one permission is enough: a sentence without padding sees its future.",
-            "Write the four cases down: open and open, open and closed, …",
+            "Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
             "only where the masks differ",
             lambda a, b: a ^ b,
             "Where both say yes, you say no.",
-            "Write the four cases down: open and open, open and closed, …",
+            "Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
             "turned around",
             lambda a, b: ~(a & b),
-            "Well joined, then turned: True now means hidden.",
+            "Joined correctly, then inverted: True now means hidden.",
             "One sign too many.",
         ),
         Mistake(
@@ -208,12 +210,12 @@ JOIN = Exercise(
             "where the masks agree",
             lambda a, b: a == b,
             "Where both masks forbid, they agree too, and you open that place.",
-            "Write the four cases down: open and open, open and closed, …",
+            "Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
             "numbers in place of booleans",
             lambda a, b: a.float() * b.float(),
-            "The right places, as 1.0 and 0.0. A mask is turned around by ~, and that "
+            "The right places, but as 1.0 and 0.0. A mask is inverted by ~, and that "
             "needs booleans.",
             "The sign & joins booleans and gives booleans.",
         ),
@@ -221,12 +223,13 @@ JOIN = Exercise(
             "where both masks forbid",
             lambda a, b: ~a & ~b,
             "Open where both say no. In this course True means: may look.",
-            "Write the four cases down: open and open, open and closed, …",
+            "Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
             "the second mask is turned around",
             lambda a, b: a & ~b,
-            "The first mask is read as may look, the second as is hidden.",
+            "You read True as “may look” in the first mask and as “hidden” in the "
+            "second.",
             "Both are masks of this course: True means the same in each.",
         ),
     ),
@@ -267,7 +270,7 @@ WINDOW = Exercise(
         Mistake(
             "the future is open",
             lambda t, w: _ones(t).triu(1 - w),
-            "Not too long ago: right. Not after me: missing.",
+            "“Not too long ago” is right. “Not after me” is missing.",
             "A window is two masks, joined. You have one of them.",
         ),
         Mistake(
@@ -291,8 +294,8 @@ WINDOW = Exercise(
         Mistake(
             "upside down",
             lambda t, w: ~window(t, w),
-            "True on what is to be hidden. In this course True means: may look.",
-            "The right table, turned around.",
+            "True marks what should be hidden. In this course True means: may look.",
+            "This is the right table, inverted.",
         ),
         Mistake(
             "the word itself is left out",
@@ -312,7 +315,7 @@ WINDOW = Exercise(
             _by_slices,
             "Long rows are right. In row 0 nothing is open: a slice that begins at −2 "
             "counts from the end.",
-            "A window cannot begin before word 0. Which function holds a number at 0 "
+            "A window cannot begin before word 0. Which function keeps a number at 0 "
             "or above?",
         ),
         Mistake(
@@ -325,15 +328,15 @@ WINDOW = Exercise(
         Mistake(
             "the past is open without end",
             lambda t, w: _ones(t).tril(),
-            "Not after me: right. Not too long before me: missing. Where does the "
-            "width come in?",
+            "“Not after me” is right. “Not too long before me” is missing. Where does "
+            "the width come in?",
             "A window is two masks, joined. You have one of them.",
         ),
         Mistake(
             "joined by or",
             lambda t, w: _ones(t).tril() | _ones(t).triu(1 - w),
-            "Two right masks, and now one permission is enough. How many places of "
-            "your table are closed?",
+            "Both masks are right, but now one permission is enough. How many places "
+            "of your table are closed?",
             "Open only where *both* allow it: which sign says so?",
         ),
         Mistake(

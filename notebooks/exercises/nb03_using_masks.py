@@ -73,8 +73,9 @@ WEIGHTS = Exercise(
             "an empty row as if there were no mask",
             lambda scores, mask: (scores - 1e4 * ~mask).softmax(dim=-1),
             "A row with nothing to look at gets the weights of its scores as they are.",
-            "If you add a number such as −1e4: softmax sees differences only, and "
-            "here all scores of the row get it. What is left to do afterwards?",
+            "If you add a number such as −1e4: softmax sees only differences, and "
+            "here every score of the row gets that number. What is left to do "
+            "afterwards?",
         ),
         Mistake(
             "minus infinity, and NaN in an empty row",
@@ -85,8 +86,8 @@ WEIGHTS = Exercise(
         Mistake(
             "an empty row is even",
             lambda scores, mask: _filled(scores, mask, torch.finfo(scores.dtype).min),
-            "No NaN, but an empty row hands out equal shares of what it may not see.",
-            "Hidden weights are 0 in *every* row: say it once more, after the softmax.",
+            "No NaN, but an empty row hands out equal shares to keys it may not see.",
+            "Hidden weights are 0 in *every* row: enforce it again, after the softmax.",
         ),
         Mistake(
             "masked after the softmax only",
@@ -98,8 +99,8 @@ WEIGHTS = Exercise(
         Mistake(
             "cleared too late, and divided again",
             _divided_again,
-            "A hidden score far above the others takes nearly all, and what is left is "
-            "too small to be divided again.",
+            "A hidden score far above the others takes nearly all the weight, and "
+            "what is left is too small to be divided again.",
             "Hide the scores *before* they compete. Then nothing has to be divided.",
         ),
         Mistake(
@@ -124,8 +125,8 @@ WEIGHTS = Exercise(
         Mistake(
             "powers of scores as they are",
             _raw_powers,
-            "Small scores are right. But e to the 1000 is infinite, and infinite by "
-            "infinite is no number.",
+            "Small scores are right. But e to the 1000 is infinite, and infinity "
+            "divided by infinity is not a number.",
             "Subtract the maximum of each row before you take powers, or let softmax "
             "do it.",
         ),
@@ -207,7 +208,8 @@ SHIFT = Exercise(
             lambda ids: (ids[:, :-1], ids[:, :-1].roll(-1, dims=1)),
             "The last label of a row is its first word. Which word of ids comes after "
             "the last input?",
-            "You cut off the last word before you looked for labels. It is one.",
+            "You cut off the last word before you looked for labels. That word is a "
+            "label.",
         ),
         Mistake(
             "the sentences are shifted, not the words",
@@ -226,13 +228,14 @@ SHIFT = Exercise(
         Mistake(
             "only the last word is a label",
             lambda ids: (ids[:, :-1], ids[:, -1]),
-            "One guess for each sentence. How many exercises does a text of five words "
-            "hold?",
+            "You make one guess per sentence. How many exercises does a text of five "
+            "words hold?",
             "At each place the label is the next word, so there are as many labels as "
             "inputs.",
         ),
     ),
-    "Write one row of five words and its next words below it. Which word has none?",
+    "Write down a row of five words, and below each word its next word. Which word "
+    "has none?",
 )
 
 
@@ -288,8 +291,8 @@ CACHED = Exercise(
         Mistake(
             "upside down",
             lambda: _rows(~_ones(2, 7).tril(5)),
-            "True on what is to be hidden. In this course True means: may look.",
-            "The right table, turned around.",
+            "True marks what should be hidden. In this course True means: may look.",
+            "This is the right table, inverted.",
         ),
         Mistake(
             "only the kept words are open",
@@ -311,7 +314,7 @@ CACHED = Exercise(
             "The rows of the five kept words were computed before.",
         ),
     ),
-    "Number the keys from 0 to 6. Which numbers have the two queries?",
+    "Number the keys from 0 to 6. Which numbers do the two queries have?",
     predicts=True,
 )
 
@@ -351,7 +354,8 @@ CONVERT = Exercise(
         Mistake(
             "numbers are turned around",
             lambda m: ~m if m.dtype == torch.bool else m == -torch.inf,
-            "The booleans are right. Of the numbers you open just what is hidden.",
+            "The booleans are right. With numbers, you open exactly what should be "
+            "hidden.",
             "What stays of a score when minus infinity is added to it?",
         ),
         Mistake(
@@ -375,7 +379,8 @@ CONVERT = Exercise(
         Mistake(
             "every number but 0 counts as True",
             lambda m: m.bool(),
-            "You took the booleans as they are, and every number but 0 for True.",
+            "You left the booleans as they are, and treated every number but 0 as "
+            "True.",
             "Two cases: theirs.dtype tells which of them you have.",
         ),
     ),

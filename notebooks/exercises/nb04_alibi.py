@@ -50,19 +50,19 @@ ALIBI = Exercise(
         Mistake(
             "the slopes begin with 1",
             lambda h, q, k: _bias(2 ** (8 / h) * _rates(h), _ahead(q, k).abs()),
-            "Every slope is one head too steep. The last head should have 1/256.",
+            "Every slope is one step too steep. The last head should have 1/256.",
             "In the exponent the first head counts as 1, not as 0.",
         ),
         Mistake(
             "one slope for all heads",
             lambda h, q, k: alibi_bias(h, q, k)[:1].expand(h, -1, -1),
-            "All heads look equally far. What is several of them good for, then?",
+            "All heads look equally far. Then why have several?",
             "A slope for each head: a vector “h”, and two more axes for q and k.",
         ),
         Mistake(
             "slopes that do not know how many heads there are",
             lambda h, q, k: _bias(_rates(8).repeat(h)[:h], _ahead(q, k).abs()),
-            "1/2, 1/4, 1/8, … is right for eight heads. These here are not eight.",
+            "1/2, 1/4, 1/8, … is right for eight heads. Here there are not eight.",
             "The last of H heads has 1/256, whatever H is.",
         ),
         Mistake(
@@ -70,7 +70,7 @@ ALIBI = Exercise(
             lambda h, q, k: alibi_bias(h, k, k)[:, :q],
             "Right where there are as many queries as keys. Otherwise your queries "
             "stand at the beginning.",
-            "Seven keys, two queries: these two are the positions 5 and 6.",
+            "Seven keys, two queries: the queries are at positions 5 and 6.",
         ),
         Mistake(
             "the future gets a reward",
@@ -86,14 +86,14 @@ ALIBI = Exercise(
             ),
             "The biases are right. Hiding is the mask's work, and an encoder has no "
             "causal mask.",
-            "Keep the two apart: a key to the right costs what one to the left costs.",
+            "Keep the two apart: a key to the right costs as much as one to the left.",
         ),
         Mistake(
             "the queries stand one position too early",
             lambda h, q, k: _bias(_rates(h), (_ahead(q, k) + 1).abs()),
-            "A word is one step away from itself in your version. Which position has "
-            "the last query?",
-            "Seven keys, two queries: these two are the positions 5 and 6.",
+            "In your version a word is one step away from itself. Which position does "
+            "the last query have?",
+            "Seven keys, two queries: the queries are at positions 5 and 6.",
         ),
         Mistake(
             "keys ahead cost nothing",
@@ -105,30 +105,29 @@ ALIBI = Exercise(
         Mistake(
             "the queries stand one position too late",
             lambda h, q, k: _bias(_rates(h), (_ahead(q, k) - 1).abs()),
-            "The last query stands behind the last key in your version. Which position "
+            "In your version the last query comes after the last key. Which position "
             "should it have?",
-            "Seven keys, two queries: these two are the positions 5 and 6.",
+            "Seven keys, two queries: the queries are at positions 5 and 6.",
         ),
         Mistake(
             "the slopes grow from head to head",
             lambda h, q, k: alibi_bias(h, q, k).flip(0),
-            "All slopes are there, in the opposite order. Which head should be the "
+            "All slopes are there, but in reverse order. Which head should be the "
             "steepest?",
             "The exponent of head h is −8(h + 1)/H. Does it grow or fall with h?",
         ),
         Mistake(
             "the exponent is not divided by the number of heads",
             lambda h, q, k: _bias(_rates(h) ** h, _ahead(q, k).abs()),
-            "Already the first head has the slope 1/256, and the others have next to "
+            "The first head already has the slope 1/256, and the others have next to "
             "none.",
-            "The last of H heads has 1/256. What stands below the line in the "
-            "exponent?",
+            "The last of H heads has 1/256. What is the denominator of the exponent?",
         ),
         Mistake(
             "the distance is squared",
             lambda h, q, k: _bias(_rates(h), _ahead(q, k).square()),
             "Neighbors are right. A key two steps away should cost twice as much as a "
-            "neighbor. What does yours cost?",
+            "neighbor. What does it cost here?",
             "Which function removes a sign and changes nothing else?",
         ),
     ),

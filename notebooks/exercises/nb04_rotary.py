@@ -118,13 +118,14 @@ STEP = Exercise(
         Mistake(
             "turned back",
             _back,
-            "You arrive as many positions too early. In a pair the sine comes first.",
-            "Compare with the formula of section 4: where does the minus stand?",
+            "You arrive that many positions earlier, not later. In a pair the sine "
+            "comes first.",
+            "Compare with the formula in section 4: where is the minus sign?",
         ),
         Mistake(
             "the row with the number `steps`",
             lambda row, steps: sinusoidal_positions(steps + 1, len(row))[-1],
-            "That is where someone arrives who starts at position 0.",
+            "That is where you arrive if you start at position 0.",
             "The row that you were given says where each pair stands now. Use it.",
         ),
         Mistake(
@@ -156,43 +157,44 @@ STEP = Exercise(
         Mistake(
             "the angle from the sine alone",
             _from_the_sine,
-            "Right for pairs that point up on the dial. Two angles have the same sine.",
+            "Right for pairs that point up on the dial. But two angles can have the "
+            "same sine.",
             "You need no angle: the sum formulas take sine and cosine as they are.",
         ),
         Mistake(
             "the position is read from the sine of pair 0",
             _from_the_first_sine,
-            "Right as long as pair 0 is in its first quarter turn. It comes round "
-            "every 6.3 positions.",
+            "Right as long as pair 0 is in its first quarter turn. It comes back "
+            "around every 6.3 positions.",
             "You need no position. Each pair can turn by itself, wherever it stands.",
         ),
         Mistake(
             "the position is read from pair 0",
             _from_the_first_pair,
-            "Right up to position 3, half a turn of pair 0. Later its angle no longer "
-            "tells how often it has come round.",
+            "Right up to position 3, half a turn of pair 0. After that its angle no "
+            "longer tells how many turns it has made.",
             "You need no position. Each pair can turn by itself, wherever it stands.",
         ),
         Mistake(
             "the angle from the cosine alone",
             _from_the_cosine,
-            "Right for pairs on the right half of the dial. Two angles have the same "
-            "cosine.",
+            "Right for pairs on the right half of the dial. But two angles can have "
+            "the same cosine.",
             "You need no angle: the sum formulas take sine and cosine as they are.",
         ),
         Mistake(
             "the angle from sine divided by cosine",
             _from_the_quotient,
-            "Right for pairs in the upper half of the dial. Opposite angles have the "
-            "same quotient.",
+            "Right for pairs in the upper half of the dial. But opposite angles have "
+            "the same quotient.",
             "torch.atan2 takes both numbers. But you need no angle: look at the sum "
             "formulas.",
         ),
         Mistake(
             "the cosines are made from the new sines",
             _one_after_the_other,
-            "The sines are right. What do the cosines read: the old sines, or those "
-            "that you have just written?",
+            "The sines are right. What do the cosines read: the old sines, or the "
+            "ones you just wrote?",
             "Compute both from the old numbers, and only then put them into a row.",
         ),
         Mistake(
@@ -337,8 +339,8 @@ ROTARY = Exercise(
         Mistake(
             "values turned too",
             lambda q, k, v: (turn_rows(q), turn_rows(k), turn_rows(v)),
-            "Move the sentence ten positions on: your contexts change, though nothing "
-            "was said differently.",
+            "Shift the sentence by ten positions: your contexts change, though "
+            "nothing was said differently.",
             "Two of the three meet in a dot product. What happens to the third?",
         ),
         Mistake(
@@ -350,22 +352,21 @@ ROTARY = Exercise(
         Mistake(
             "pairs of neighbors",
             _both(_neighbors),
-            "A rotation, and a good one, but of the pairs (0, 1), (2, 3), … Weights "
-            "trained with other pairs could not read it.",
+            "A valid rotation, but of the pairs (0, 1), (2, 3), … Weights trained "
+            "with other pairs could not use it.",
             "The partner of column i is half a width away: x.chunk(2, dim=-1).",
         ),
         Mistake(
             "angles for neighbors, pairs of halves",
             _both(_mixed_angles),
             "Lengths change: the two columns of a pair are turned by different angles.",
-            "Columns i and i + d/2 share an angle. In which order do your angles "
-            "stand?",
+            "Columns i and i + d/2 share an angle. What order are your angles in?",
         ),
         Mistake(
             "turned the other way",
             _both(_other_way),
-            "As long as all agree, the scores are right. But a cache or a checkpoint "
-            "turned our way could not be mixed with yours.",
+            "As long as all turn the same way, the scores are right. But a cache or a "
+            "checkpoint turned our way could not be mixed with yours.",
             "Counterclockwise, as in school. Which of the two products is subtracted?",
         ),
         Mistake(
@@ -378,27 +379,29 @@ ROTARY = Exercise(
         Mistake(
             "one frequency for all pairs",
             _both(_one_speed),
-            "All pairs come round together after 6.3 positions: 0 and 6 look alike.",
+            "All pairs complete a turn together after 6.3 positions: 0 and 6 look "
+            "alike.",
             "Pair i turns by base^(−2i/d) per position, with d the width of a head.",
         ),
         Mistake(
             "positions are numbered from 1",
             _both(_from_one),
-            "The scores survive, since only distances count. Still: the first row "
+            "The scores survive, since only distances count. Still, the first row "
             "should not be turned.",
             "Which angle belongs to position 0?",
         ),
         Mistake(
             "the head's number taken for the position",
             _both(_by_heads),
-            "All words of a head are turned alike: order is as invisible as before.",
-            "“b h t d”: positions run along the last axis but one.",
+            "All words in a head are turned alike, so their order is as invisible as "
+            "before.",
+            "“b h t d”: positions run along the second-to-last axis.",
         ),
         Mistake(
             "the table is added",
             _both(lambda x: x + sinusoidal_positions(*x.shape[-2:])),
-            "A table is added to the input. Rotary adds nothing: each pair keeps its "
-            "length.",
+            "Adding a table is for the input. Rotary adds nothing: each pair keeps "
+            "its length.",
             "Four products per pair, as in the matrix of section 4.",
         ),
         Mistake(
@@ -425,7 +428,7 @@ ROTARY = Exercise(
             "the second half is made from the new first half",
             _both(_one_after_the_other_half),
             "The first half of the columns is right. What does the second half read: "
-            "the old first half, or the one that you have just written?",
+            "the old first half, or the one you just wrote?",
             "Compute both from the old halves, and only then join them.",
         ),
         Mistake(
@@ -433,7 +436,7 @@ ROTARY = Exercise(
             _both(_all_plus),
             "Your pairs change their length. In a turn one of the four products is "
             "subtracted.",
-            "In `turn`, where does the minus stand?",
+            "In `turn`, where is the minus sign?",
         ),
         Mistake(
             "keys and values repeated for all heads",
@@ -447,21 +450,22 @@ ROTARY = Exercise(
             _repeated_in_turn,
             "The turning is right. You also repeated keys and values, and dealt them "
             "out: query heads 0 and 1 get different ones. What should stay as it was?",
-            "Nothing is to be repeated: each of the three keeps its shape.",
+            "Nothing needs to be repeated: each of the three keeps its shape.",
         ),
         Mistake(
             "the head's number taken for the position, and keys repeated",
             _by_heads_and_repeated,
-            "All words of a head are turned alike, and keys and values have got more "
+            "All words in a head are turned alike, and keys and values now have more "
             "heads. Along which axis do positions run?",
-            "“b h t d”: positions are the last axis but one, and each of the three "
+            "“b h t d”: positions are the second-to-last axis, and each of the three "
             "keeps its shape.",
         ),
     ),
     (
         "Write one function that turns “b h t d” by the angles of its positions.",
         "The angles need the length and the width of a head: the last two axes.",
-        "Then decide which of the three to hand to it: what meets in a dot product?",
+        "Then decide which of the three to hand to it: which ones meet in a dot "
+        "product?",
     ),
 )
 

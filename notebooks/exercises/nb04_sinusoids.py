@@ -80,15 +80,15 @@ SINUSOIDS = Exercise(
             lambda length, width: _table(length, (2 * _hands(width) + 2) / width),
             "Each pair turns evenly, but the fastest is missing. Row 1 should begin "
             "with the sine of 1.",
-            "Which i does the first pair of columns have?",
+            "What is i for the first pair of columns?",
         ),
         Mistake(
             "sines in one half, cosines in the other",
             lambda length, width: torch.cat(
                 _turned(_hands(2 * length), 10_000 ** (-2 * _hands(width) / width)), -1
             ),
-            "The right numbers in other columns. Where does the formula put the "
-            "cosine of pair 0?",
+            "The right numbers, but in the wrong columns. Where does the formula put "
+            "the cosine of pair 0?",
             "Sine, cosine, sine, cosine, … torch.stack makes pairs, flatten lays them "
             "in a row.",
         ),
@@ -97,7 +97,8 @@ SINUSOIDS = Exercise(
             lambda length, width: _table(length, _hands(width) / width),
             "Pair 0 is right, all others are too fast: the last one should need some "
             "ten thousand positions for a turn.",
-            "A column number goes into the exponent. Pair i starts in which column?",
+            "A column number goes into the exponent. In which column does pair i "
+            "start?",
         ),
         Mistake(
             "the slowest pair is too slow",
@@ -106,12 +107,12 @@ SINUSOIDS = Exercise(
             ),
             "You spread the frequencies from 1 to 1/10,000, both ends included. The "
             "formula stops one pair earlier.",
-            "By what is 2i divided in the exponent?",
+            "What is 2i divided by in the exponent?",
         ),
         Mistake(
             "the pairs get faster and faster",
             lambda length, width: _table(length, -2 * _hands(width) / width),
-            "Pair 0 is right. The next one should turn less, yours turns more.",
+            "Pair 0 is right. The next one should turn less, but yours turns more.",
             "Look at the sign in the exponent.",
         ),
         Mistake(
@@ -126,7 +127,7 @@ SINUSOIDS = Exercise(
             lambda length, width: _table(length, _hands(width).clamp(max=1)),
             "All pairs but the first turn alike, by 1/10,000 per position. If you "
             "divide with //: what is −2 // 6 in Python?",
-            "2i / m is a fraction between 0 and 1. Which sign of division keeps it?",
+            "2i / m is a fraction between 0 and 1. Which division operator keeps it?",
         ),
         Mistake(
             "a logarithm to base 10 under exp",
@@ -148,7 +149,7 @@ SINUSOIDS = Exercise(
         Mistake(
             "positions are numbered from 1",
             lambda length, width: sinusoidal_positions(length + 1, width)[1:],
-            "Your row 0 is the row 1 of everybody else.",
+            "Your row 0 is everyone else's row 1.",
             "Before the first step no pair has turned.",
         ),
         Mistake(
@@ -208,7 +209,7 @@ HAND = Exercise(
             "the frequency of pair 8",
             lambda: 30 * 10_000 ** (-16 / 16),
             "Too slow. Is the exponent of pair i −2i/m or −4i/m?",
-            "Width 16 has the pairs 0 to 7 only. Count the columns before pair 4.",
+            "Width 16 has only pairs 0 to 7. Count the columns before pair 4.",
         ),
         Mistake(
             "i instead of 2i",
@@ -226,25 +227,26 @@ HAND = Exercise(
             "the pair behind",
             lambda: 30 * 10_000 ** (-10 / 16),
             "That is pair 5. How many pairs come before pair 4?",
-            "Pair 0 has the frequency 1. From there four equal steps down.",
+            "Pair 0 has the frequency 1. From there it is four equal steps down.",
         ),
         Mistake(
             "degrees",
             lambda: math.degrees(hand_angle(30, 4, 16)),
-            "The right angle in another unit.",
+            "The correct angle, but in a different unit.",
             "A whole turn is 2π radians.",
         ),
         Mistake(
             "degrees, to two decimals",
             lambda: round(math.degrees(hand_angle(30, 4, 16)), 2),
-            "Your number is the right angle in degrees. Which unit is asked for?",
+            "Your number is the correct angle, but in degrees. Which unit is asked "
+            "for?",
             "A whole turn is 2π radians.",
         ),
         Mistake(
             "one position's worth",
             lambda: hand_angle(1, 4, 16),
             "That is its frequency, the turn per position.",
-            "How many steps is it from position 0?",
+            "How many steps has it made since position 0?",
         ),
         Mistake(
             "the sine of the angle",

@@ -130,40 +130,41 @@ BLOCK = Exercise(
         Mistake(
             "post-norm",
             _post_norm,
-            "A good block, but that of the paper: the norm stands on the road.",
-            "Pre-norm: who reads what the norm has made, the road or the branch?",
+            "A good block, but the one from the paper: the norm is on the road.",
+            "Pre-norm: which one reads the norm's output, the road or the branch?",
         ),
         Mistake(
             "the road itself is normed",
             _normed_road,
-            "The branch reads the norm, as it should. So does the road: what was "
-            "`x` before is gone.",
-            "Give the normed vector no name, or another one than x.",
+            "The branch reads the norm's output, as it should. But so does the road: "
+            "the old `x` is gone.",
+            "Give the normed vector no name, or a name other than x.",
         ),
         Mistake(
             "dropout on the road",
             _on_the_road,
-            "You drop what came from all the blocks before. Section 5 counts what is "
-            "left after 24 of them.",
-            "Inside the plus, on one side only.",
+            "Your dropout hits what all the earlier blocks wrote. Section 5 counts "
+            "what is left after 24 of them.",
+            "Dropout goes on only one side of the plus.",
         ),
         Mistake(
             "the feed-forward reads the old x",
             _parallel,
-            "Both branches read the same. So the feed-forward cannot think about what "
-            "attention has just brought.",
+            "Both branches read the same input. So the feed-forward cannot think "
+            "about what attention has just brought in.",
             "Two steps, one after the other: the second begins where the first ended.",
         ),
         Mistake(
             "no road at all",
             _no_road,
-            "Nothing is added to anything. Twelve such blocks, and all words are one.",
-            "A plus, twice.",
+            "Nothing is added to anything. After twelve such blocks, all words look "
+            "the same.",
+            "You need a plus, twice.",
         ),
         Mistake(
             "the road ends before the feed-forward",
             _half_a_road,
-            "The first half is right. What comes out holds the second branch only.",
+            "The first half is right. But the result holds only the second branch.",
             "Both halves have the same form.",
         ),
         Mistake(
@@ -172,7 +173,7 @@ BLOCK = Exercise(
                 x, n1, attention, n2, feedforward, nn.Identity()
             ),
             "One of your arguments is unused.",
-            "Just before each plus, on the branch.",
+            "It goes just before each plus, on the branch.",
         ),
         Mistake(
             "dropout on the first branch only",
@@ -199,14 +200,13 @@ BLOCK = Exercise(
             lambda x, n1, attention, n2, feedforward, dropout: block(
                 x, n1, attention, n1, feedforward, dropout
             ),
-            "Both branches read through the same norm. Each has learned a scale of its "
-            "own.",
+            "Both branches use the same norm. But each norm has learned its own scale.",
             "One of your arguments is unused.",
         ),
         Mistake(
             "the feed-forward first",
             _feedforward_first,
-            "Both halves are right, in the opposite order. Which one brings in the "
+            "Both halves are right, but in the wrong order. Which one brings in the "
             "other words?",
             "Attention first, then the feed-forward.",
         ),
@@ -219,8 +219,8 @@ BLOCK = Exercise(
         Mistake(
             "the second plus adds the old x",
             _old_road,
-            "The feed-forward reads the right thing. What it says is added to the x "
-            "from the beginning, so what attention said is lost from the road.",
+            "The feed-forward reads the right thing. But its output is added to the "
+            "original x, so what attention said is lost from the road.",
             "Two steps, one after the other: the second begins where the first ended.",
         ),
         Mistake(
@@ -230,7 +230,7 @@ BLOCK = Exercise(
             "Both halves have the same form.",
         ),
     ),
-    "Twice the same: norm, layer, dropout, plus. Begin with the first line.",
+    "The same thing twice: norm, layer, dropout, plus. Begin with the first line.",
     trains=True,
 )
 

@@ -76,7 +76,8 @@ LAYER_NORM = Exercise(
         Mistake(
             "over the whole sentence",
             _normed(slice(-2, None)),
-            "One mean for all words of a sentence: a large one makes the others small.",
+            "One mean for all words of a sentence: a large word makes the others "
+            "small.",
             "Only the last axis. keepdim=True keeps a place for it.",
         ),
         Mistake(
@@ -92,13 +93,13 @@ LAYER_NORM = Exercise(
                 scale * _centered(x) / _variance(x).sqrt() + shift
             ),
             "One word here has the same number everywhere. Its spread is 0, and 0 / 0 "
-            "is no number.",
+            "is not a number.",
             "One argument is unused.",
         ),
         Mistake(
             "an eps of your own",
             lambda x, scale, shift, eps: layer_norm(x, scale, shift, 1e-5),
-            "One case passes: there eps is 0.00001, which many write down. The other "
+            "One case passes: its eps is 0.00001, which many people use. The other "
             "case has eps = 0.1.",
             "eps is an argument: use the one you are given.",
         ),
@@ -107,8 +108,9 @@ LAYER_NORM = Exercise(
             lambda x, scale, shift, eps: (
                 scale * _centered(x) / (_variance(x).sqrt() + eps) + shift
             ),
-            "With eps = 0.00001 it can hardly be seen. With 0.1 small words differ.",
-            "Look how far the root reaches in the formula.",
+            "With eps = 0.00001 the difference hardly shows. With 0.1, small words "
+            "come out different.",
+            "Look at how far the root reaches in the formula.",
         ),
         Mistake(
             "`std` as it comes, plus eps",
@@ -125,7 +127,7 @@ LAYER_NORM = Exercise(
                 scale * x / (_variance(x) + eps).sqrt() + shift
             ),
             "Each word has spread 1, but its mean is still there.",
-            "Two things happen above the line of the fraction.",
+            "Two things happen in the numerator of the fraction.",
         ),
         Mistake(
             "divided by the variance",
@@ -139,7 +141,7 @@ LAYER_NORM = Exercise(
             "scale and shift forgotten",
             lambda x, scale, shift, eps: _centered(x) / (_variance(x) + eps).sqrt(),
             "Well normed. Two arguments are unused.",
-            "What was learned comes last: a factor and a summand for each column.",
+            "What was learned comes last: a factor and an offset for each column.",
         ),
         Mistake(
             "shifted before it is scaled",
@@ -163,8 +165,8 @@ LAYER_NORM = Exercise(
             lambda x, scale, shift, eps: (
                 scale * _centered(x) / (x.square().mean(-1, True) + eps).sqrt() + shift
             ),
-            "Above the line the mean is subtracted. What of a word with mean 100: how "
-            "large are the squares below the line?",
+            "In the numerator the mean is subtracted. For a word with mean 100, how "
+            "large are the squares in the denominator?",
             "A variance is the mean square of the differences from the mean.",
         ),
         Mistake(
@@ -181,7 +183,7 @@ LAYER_NORM = Exercise(
                 x, torch.ones_like(scale), shift, eps
             ),
             "Well normed and shifted. One argument is unused.",
-            "A learned factor for each column stands before the shift.",
+            "A learned factor for each column comes before the shift.",
         ),
         Mistake(
             "shift forgotten",
@@ -189,7 +191,7 @@ LAYER_NORM = Exercise(
                 x, scale, torch.zeros_like(shift), eps
             ),
             "Well normed and scaled. One argument is unused.",
-            "A learned summand for each column comes last.",
+            "A learned offset for each column comes last.",
         ),
         Mistake(
             "over the positions",
@@ -201,8 +203,8 @@ LAYER_NORM = Exercise(
         Mistake(
             "the squares are only added up",
             _by_the_sum,
-            "The wider a word is, the smaller your numbers get. What is the variance "
-            "of a word, a sum or a mean?",
+            "The wider a word is, the smaller your numbers get. Is the variance of a "
+            "word a sum or a mean?",
             "Divide the sum of the squares by the width.",
         ),
     ),
@@ -253,8 +255,8 @@ NORM_SEES = Exercise(
         Mistake(
             "words see each other",
             lambda: (7, 7, 7),
-            "Then words would share a mean, as in BatchNorm: a change of *cat* "
-            "reaches all.",
+            "Then words would share a mean, as in BatchNorm, and a change to *cat* "
+            "would reach them all.",
             "Over which axis does LayerNorm take its mean?",
         ),
         Mistake(
@@ -266,14 +268,15 @@ NORM_SEES = Exercise(
         Mistake(
             "one number reaches every word",
             lambda: (0, 1, 7),
-            "(a) and (b) are right. In (c) one *word* was touched, at one number.",
+            "(a) and (b) are right. In (c) only one *word* was touched, in one of its "
+            "numbers.",
             "Rows are words, columns are not.",
         ),
         Mistake(
             "a sign is not seen, and one number reaches every word",
             lambda: (0, 0, 7),
             "(a) is right. In (b), is a spread negative when the numbers are? In (c) "
-            "one *word* was touched, at one number.",
+            "only one *word* was touched, in one of its numbers.",
             "Try (b) with the numbers −1 and 1, then with 1 and −1. For (c): each word "
             "has a mean of its own.",
         ),
@@ -289,7 +292,7 @@ NORM_SEES = Exercise(
             lambda: (0, 0, 0),
             "(a) is right. Does the norm give the same for 1 and 3 as for −1 and −3?",
             "In (c) one number of *cat* moves away from the other fifteen. Does it "
-            "stay so?",
+            "stay that way?",
         ),
         Mistake(
             "numbers are counted in place of words",
@@ -298,8 +301,8 @@ NORM_SEES = Exercise(
             "Seven words go through the norm. How many of them change?",
         ),
     ),
-    "Go through the formula: which of the changes survive “minus the mean, by the "
-    "spread”?",
+    "Go through the formula: which of the changes survive “minus the mean, divided by "
+    "the spread”?",
     predicts=True,
 )
 

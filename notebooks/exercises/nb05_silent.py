@@ -125,15 +125,16 @@ SILENT = Exercise(
         Mistake(
             "every block passes",
             lambda block, x: block(x).shape == x.shape,
-            "Sick blocks pass your test as well as healthy ones. A shape, or one "
+            "Sick blocks pass your test just like healthy ones. A shape, or one "
             "number of many, cannot tell them apart.",
             "What comes out must be x itself, number by number.",
         ),
         Mistake(
             "the mode is left as it was found",
             _verdict(lambda block: _silence(*_ends(block))),
-            "One of these blocks was handed over ready for use. There dropout sleeps.",
-            "Say yourself in which mode you test.",
+            "One of these blocks was handed over ready for use. In that mode dropout "
+            "sleeps.",
+            "Set the mode for your test yourself.",
         ),
         Mistake(
             "dropout sleeps during the test",
@@ -151,7 +152,7 @@ SILENT = Exercise(
             "the biases still speak",
             _verdict(lambda block: _silence(*_ends(block.train()), biases=False)),
             "A layer whose weights are all 0 still says something, if it has a bias.",
-            "Two tensors per layer.",
+            "Each layer has two tensors.",
         ),
         Mistake(
             "upside down",
@@ -168,9 +169,10 @@ SILENT = Exercise(
         Mistake(
             "no block passes",
             lambda block, x: False,
-            "Healthy blocks fail your test as well as sick ones. Are both branches of "
+            "Healthy blocks fail your test just like sick ones. Are both branches of "
             "*this* block silent, and what do you compare with what?",
-            "Zeros into both last layers, weights and biases. Then compare numbers.",
+            "Put zeros into both last layers, weights and biases. Then compare "
+            "numbers.",
         ),
         Mistake(
             "only the mean is compared",
@@ -182,12 +184,13 @@ SILENT = Exercise(
         Mistake(
             "two calls are compared",
             _same_twice,
-            "A block with a norm on its road passes: twice it gives the same, but not "
-            "x.",
-            "With what should the result be compared?",
+            "A block with a norm on its road passes: both calls give the same result, "
+            "but not x.",
+            "What should the result be compared with?",
         ),
     ),
-    "Zeros into the last layer of each branch, then training mode, then compare.",
+    "Put zeros into the last layer of each branch, switch to training mode, then "
+    "compare.",
 )
 
 

@@ -87,7 +87,7 @@ STACK = Exercise(
             "each block reads the embedding",
             lambda x, blocks, norm: norm(blocks[-1](x)),
             "Only the last block has a say; the others are computed and thrown away.",
-            "What a block gives back must be what the next one is given.",
+            "What one block returns must be what the next one receives.",
         ),
         Mistake(
             "all read the embedding, then a sum",
@@ -106,19 +106,19 @@ STACK = Exercise(
             "a norm after every block",
             _norm_after_each,
             "The road meets the norm again and again. That is the price of post-norm.",
-            "The norm stands once, at the end of the road.",
+            "The norm comes once, at the end of the road.",
         ),
         Mistake(
             "normed before the first block",
             lambda x, blocks, norm: stack(norm(x), blocks, nn.Identity()),
-            "The norm has the wrong end of the road: the sums come after it.",
+            "The norm is at the wrong end of the road: the sums come after it.",
             "Who adds to the road after the last block?",
         ),
         Mistake(
             "a second road around each block",
             _second_road,
-            "Every block has its own plus inside. With yours the embedding is added "
-            "again at each step.",
+            "Every block has its own plus inside. Your plus adds the embedding again "
+            "at each step.",
             "The block gives back the whole road, not only its contribution.",
         ),
         Mistake(
@@ -132,24 +132,24 @@ STACK = Exercise(
             lambda x, blocks, norm: norm(blocks[0](x)),
             "Only the first block runs, and then the norm. A `return` ends the loop at "
             "once.",
-            "Move `return` to the left, behind the loop.",
+            "Move `return` to the left, after the loop.",
         ),
         Mistake(
             "`return` inside the loop, without the norm",
             lambda x, blocks, norm: blocks[0](x),
             "Only the first block runs. A `return` ends the loop at once.",
-            "Move `return` to the left, behind the loop, and give it the norm.",
+            "Move `return` to the left, after the loop, and give it the norm.",
         ),
         Mistake(
             "the last block first",
             lambda x, blocks, norm: stack(x, blocks[::-1], norm),
             "All blocks, in the wrong order. x enters at blocks[0].",
-            "norm(b2(b1(b0(x)))) reads from the inside to the outside.",
+            "norm(b2(b1(b0(x)))) reads from the inside out.",
         ),
         Mistake(
             "a norm before every block",
             _norm_before_each,
-            "Each block reads a normed road, and the road behind the last block was "
+            "Each block reads a normed road, and the road after the last block was "
             "never normed.",
             "A pre-norm block has its norms inside. Where does the road need one more?",
         ),
@@ -163,16 +163,16 @@ STACK = Exercise(
         Mistake(
             "normed at both ends",
             lambda x, blocks, norm: stack(norm(x), blocks, norm),
-            "The norm at the end is right. You also norm what the first block is to "
-            "read.",
-            "The norm stands once. At which end of the road?",
+            "The norm at the end is right. But you also norm what the first block "
+            "reads.",
+            "The norm comes once. At which end of the road?",
         ),
         Mistake(
             "a norm after every block, and once more at the end",
             lambda x, blocks, norm: norm(_norm_after_each(x, blocks, norm)),
             "The norm at the end is right. In the loop it meets the road again and "
             "again.",
-            "The norm stands once, behind the loop.",
+            "The norm comes once, after the loop.",
         ),
     ),
     "A loop of one line, and one line after it.",

@@ -126,7 +126,7 @@ STEP = Exercise(
                     .softmax(dim=-1)
                 )
             ),
-            "You hide the real words. A row without padding has nothing left then, and "
+            "You hide the real words. Then a row without padding has nothing left and "
             "gets equal shares.",
             "True means a real word. masked_fill fills where its own mask is True.",
         ),
@@ -147,7 +147,8 @@ STEP = Exercise(
         Mistake(
             "softmax along the batch",
             _with(_across),
-            "Your weights add up to 1 over the *sentences*: they compete for a word.",
+            "Your weights add up to 1 over the *sentences*, which now compete for a "
+            "word.",
             "Scores are “b k”. Along which of the two should shares add up to 1?",
         ),
         Mistake(
@@ -166,7 +167,7 @@ STEP = Exercise(
             "scaled",
             _with(lambda s, h, mask: _weights(s / s.shape[-1] ** 0.5, h, mask)),
             "Your weights are too even: the scores were made smaller.",
-            "The root came in 2017. Luong's dot is plain.",
+            "The root came in 2017. Luong's dot score is plain.",
         ),
         Mistake(
             "state before context",
@@ -186,7 +187,7 @@ STEP = Exercise(
             "the join is forgotten",
             lambda s, h, mask, w: _mix(_weights(s, h, mask), h),
             "That is the context. W is unused, and the state itself is lost.",
-            "Read the formula: what stands in the brackets beside the context?",
+            "Read the formula: what is in the brackets besides the context?",
         ),
         Mistake(
             "hidden places are set to 0 in the memory",
@@ -199,7 +200,7 @@ STEP = Exercise(
             "tanh before W",
             _bent_before,
             "You bend context and state first and then send them through W. Can your "
-            "result leave −1 to 1?",
+            "result leave the range −1 to 1?",
             "tanh(W [context; state]): which of the two comes last?",
         ),
         Mistake(
@@ -207,10 +208,10 @@ STEP = Exercise(
             _with(_hard),
             "You take the memory of the word with the highest score. Do the other "
             "words have no share?",
-            "Between scores and mixing stands the softmax.",
+            "Between scores and mixing comes the softmax.",
         ),
     ),
-    "Four lines: score, weight, mix, join. Write the shape behind each.",
+    "Four lines: score, weight, mix, join. Write the shape next to each.",
     trains=True,
     shared=step_of_the_layer,
 )
@@ -242,9 +243,9 @@ GATE = Exercise(
         Mistake(
             "each step takes the same amount",
             lambda: 1 - 0.5 / 100,
-            "Near. You take 1/200 of the *first* value each time, but a factor takes "
+            "Close. You take 1/200 of the *first* value each time, but a factor takes "
             "its share of what is left.",
-            "Multiply it 100 times by itself and see what is left: not a half.",
+            "Multiply it by itself 100 times and see what is left: not half.",
         ),
         Mistake(
             "divided by the steps",
@@ -262,26 +263,27 @@ GATE = Exercise(
             "it grows",
             lambda: 2 ** (1 / 100),
             "A gate above 1 would double the gradient over 100 steps.",
-            "You want a half at the end, not the double.",
+            "You want half at the end, not double.",
         ),
         Mistake(
             "the fourth decimal is another one",
             lambda: 0.5 ** (1 / 99),
-            "Very near, but four decimals were asked for. Have you counted 99 steps, "
-            "or rounded too early?",
-            "A hundred steps are a hundred factors. Round at the end only.",
+            "Very close, but four decimals were asked for. Did you count 99 steps, or "
+            "round too early?",
+            "A hundred steps are a hundred factors. Round only at the end.",
         ),
         Mistake(
             "a hundredth in each step",
             lambda: 1 - 1 / 100,
             "That leaves e to the −1 after 100 steps, about 0.37.",
-            "Half should be left: which number, 100 times multiplied, gives 0.5?",
+            "Half should be left: which number, multiplied by itself 100 times, gives "
+            "0.5?",
         ),
         Mistake(
             "a half to the power of 100",
             lambda: 0.5**100,
             "That is what a gate of 0.5 leaves after 100 steps: nearly nothing.",
-            "You know the power, 0.5, and look for its base.",
+            "You know the power, 0.5, and are looking for its base.",
         ),
     ),
     "Over k steps a constant gate multiplies the gradient by z to the power of k.",

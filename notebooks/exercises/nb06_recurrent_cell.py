@@ -151,8 +151,8 @@ GRU_STEP = Exercise(
         Mistake(
             "z and 1 − z exchanged",
             _with_new_state(lambda z, state, new: z * new + (1 - z) * state),
-            "All parts are right, only the mixture is not. With z near 1 your state "
-            "is new, and the formula keeps it.",
+            "All parts are right except the mixture. With z near 1 your state is new, "
+            "but the formula keeps the old one.",
             "Many texts let z stand for the share that is new. Which share is it here?",
         ),
         Mistake(
@@ -164,8 +164,8 @@ GRU_STEP = Exercise(
         Mistake(
             "reset before the matrix",
             _reset_before_the_matrix,
-            "Cho et al. 2014 write it so, and it works as well. Our formula, and "
-            "PyTorch's, multiplies by r after U.",
+            "Cho et al. 2014 write it this way, and it works too. But our formula, "
+            "like PyTorch's, multiplies by r after U.",
             "Compute U h first, all three thirds at once. Then close the gate.",
         ),
         Mistake(
@@ -178,15 +178,15 @@ GRU_STEP = Exercise(
         Mistake(
             "r and z exchanged",
             _gates_exchanged,
-            "Both gates are computed well, and each does the work of the other.",
-            "In which order do the thirds lie in W, U and b?",
+            "Both gates are computed correctly, but each does the other's job.",
+            "In which order do the thirds come in W, U and b?",
         ),
         Mistake(
             "r and z exchanged, and reset before the matrix",
             _exchanged_and_before_the_matrix,
-            "Each gate does the work of the other. And your reset gate multiplies the "
-            "state before U, where our formula multiplies U h.",
-            "In which order do the thirds lie in W, U and b? Then compute U h first, "
+            "Each gate does the other's job. And your reset gate multiplies the state "
+            "before U, where our formula multiplies U h.",
+            "In which order do the thirds come in W, U and b? Then compute U h first, "
             "all three thirds at once.",
         ),
         Mistake(
@@ -199,7 +199,8 @@ GRU_STEP = Exercise(
             "sigmoid in the candidate",
             _with_candidate(lambda mine, old, r: (mine + r * old).sigmoid()),
             "Your candidate is never negative, so the state can hardly go below 0.",
-            "The gates are shares; the candidate is a state. They need two functions.",
+            "The gates are shares; the candidate is a state. They need two different "
+            "functions.",
         ),
         Mistake(
             "the gates do not see the state",
@@ -210,19 +211,20 @@ GRU_STEP = Exercise(
         Mistake(
             "the whole candidate is added",
             _with_new_state(lambda z, state, new: z * state + new),
-            "Numbers beyond −1 and 1: you add more than the formula does.",
+            "Some numbers lie outside −1 to 1: you add more than the formula does.",
             "The two shares of the mixture add up to 1.",
         ),
         Mistake(
             "the old state is forgotten",
             _with_new_state(lambda z, state, new: (1 - z) * new),
-            "A state that is kept nowhere: where z is near 1 you have next to nothing.",
+            "The old state is kept nowhere: where z is near 1 you have next to "
+            "nothing.",
             "The mixture has two terms. One is missing.",
         ),
         Mistake(
             "b is left out",
             lambda x, state, w, u, b: gru_step(x, state, w, u, torch.zeros_like(b)),
-            "Everything is there but one argument.",
+            "Everything is there except one argument.",
             "Each of the three layers has its own third of b.",
         ),
         Mistake(
@@ -230,7 +232,7 @@ GRU_STEP = Exercise(
             _bias_behind_the_gate,
             "The gates are right. In the candidate, a shut reset gate hides b from "
             "you as well.",
-            "b belongs to W x. Behind r stands U h alone.",
+            "b belongs to W x. r multiplies U h alone.",
         ),
         Mistake(
             "the candidate is the new state",
@@ -242,21 +244,21 @@ GRU_STEP = Exercise(
         Mistake(
             "no sigmoid in the gates",
             _bare_gates,
-            "Your gates are any numbers. A gate is a share, from 0 to 1.",
-            "Which function squeezes any number between 0 and 1?",
+            "Your gates can be any number. A gate is a share, from 0 to 1.",
+            "Which function squeezes any number into the range 0 to 1?",
         ),
         Mistake(
             "no tanh in the candidate",
             _with_candidate(lambda mine, old, r: mine + r * old),
             "The gates are right. Your candidate can be any number, and a state lies "
             "between −1 and 1.",
-            "Which function stands around the whole candidate?",
+            "Which function wraps the whole candidate?",
         ),
         Mistake(
             "the matrices U are not transposed",
             _u_from_the_left,
-            "W is right. Each third of U is square, so the product runs either way "
-            "round. Which one is U h for a state that lies in a row?",
+            "W is right. Each third of U is square, so the product works either way. "
+            "Which one is U h for a state stored as a row?",
             "Treat U as you treat W.",
         ),
     ),

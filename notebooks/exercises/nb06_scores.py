@@ -45,13 +45,13 @@ GENERAL = Exercise(
         Mistake(
             "W is left out",
             lambda q, k, w: q @ k.mT,
-            "That is the dot score: it needs both sides to speak one language.",
+            "That is the dot score: it needs both sides to speak the same language.",
             "Each key goes through W before it meets a query.",
         ),
         Mistake(
             "W the other way around",
             lambda q, k, w: q @ w.T @ k.mT,
-            "W translates, but from queries to keys. Which side does it stand at?",
+            "W translates, but from queries to keys. Which side does it belong on?",
             "Keys lie in rows. For a column h it is W h; what is it for a row?",
         ),
         Mistake(
@@ -63,14 +63,15 @@ GENERAL = Exercise(
         Mistake(
             "rows ask and columns answer, exchanged",
             lambda q, k, w: (k @ w.T) @ q.mT,
-            "Right numbers in a table lying on its side: a row belongs to a query.",
+            "The right numbers, but the table lies on its side: a row belongs to a "
+            "query.",
             "Start from the queries and turn the keys.",
         ),
         Mistake(
             "scaled",
             lambda q, k, w: q @ w @ k.mT / q.shape[-1] ** 0.5,
             "Every score is too small by the same factor.",
-            "There was no scale in 2015, and a learned W can scale for itself.",
+            "There was no scale in 2015, and a learned W can do its own scaling.",
         ),
         Mistake(
             "a softmax too many",

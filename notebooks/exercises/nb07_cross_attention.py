@@ -80,21 +80,23 @@ CROSS = Exercise(
         Mistake(
             "keys from the target",
             _cross(0, 0, 1),
-            "The decoder compares itself with itself and then takes what lies at the "
+            "The decoder compares itself with itself and then takes whatever has the "
             "same *number* in the memory.",
-            "What is searched must also be what is handed over.",
+            "The text that is searched must also supply what is handed over.",
         ),
         Mistake(
             "values from the target",
             _cross(0, 1, 0),
-            "It finds the right place in the source and then reads its own sentence.",
+            "It finds the right place in the source, but then reads from its own "
+            "sentence.",
             "Who owns what is handed over, the one who asks or the one who answers?",
         ),
         Mistake(
             "keys and values from the target",
             _cross(0, 0, 0),
             "That is self-attention: nothing from the source comes across.",
-            "Change the memory and your result stays. Where should it come in?",
+            "Change the memory and your result stays the same. Where should the "
+            "memory come in?",
         ),
         Mistake(
             "self-attention, without a mask",
@@ -108,18 +110,18 @@ CROSS = Exercise(
             "queries from the memory",
             _cross(1, 0, 0),
             "The reader asks the writer. Your result has a row per *source* word.",
-            "One row for each word of x: so who asks?",
+            "The result needs one row for each word of x: so who asks?",
         ),
         Mistake(
             "only the memory",
             _cross(1, 1, 1),
             "The source talks to itself; x is never asked.",
-            "One row for each word of x: so who asks?",
+            "The result needs one row for each word of x: so who asks?",
         ),
         Mistake(
             "the mask is forgotten",
             _cross(0, 1, 1, lambda mask, t: None),
-            "Rows without padding are right. The others listen to words that are not "
+            "Rows without padding are right. The others attend to words that are not "
             "there.",
             "True means: may look. `attend` takes it as its fourth argument.",
         ),
@@ -143,7 +145,7 @@ CROSS = Exercise(
             ),
             "The right words are found, but their keys are handed over. One matrix is "
             "unused.",
-            "Three matrices, three products. Which one belongs to what comes back?",
+            "Three matrices, three products. Which matrix makes what comes back?",
         ),
         Mistake(
             "the matrices of keys and values exchanged",
@@ -173,7 +175,7 @@ CROSS = Exercise(
                 x @ w_k, memory @ w_q, memory @ w_v, mask
             ),
             "The values are right. Two of the three matrices have changed places.",
-            "Who asks goes through W_q. Who asks here?",
+            "The one who asks goes through W_q. Who asks here?",
         ),
         Mistake(
             "a causal mask in place of the mask",
@@ -196,10 +198,11 @@ CROSS = Exercise(
             ),
             "The right words are found. One matrix is unused, and your context has "
             "the width of the memory.",
-            "Three matrices, three products. Which one belongs to what comes back?",
+            "Three matrices, three products. Which matrix makes what comes back?",
         ),
     ),
-    "Three products and one call of `attend`. For each of the three: of what?",
+    "Three products and one call of `attend`. For each product: what is multiplied by "
+    "what?",
     trains=True,
 )
 
@@ -294,14 +297,14 @@ LOSS = Exercise(
         Mistake(
             "shifted the wrong way",
             lambda s, t, pad: _mean(s[:, 1:], t[:, :-1], t[:, :-1] != pad),
-            "Each position is asked for the word *before*.",
+            "Each position is asked for the word *before* it.",
             "Which of the two loses its first column, and which its last?",
         ),
         Mistake(
             "padding is counted",
             lambda s, t, pad: _each(s, t, pad)[0].mean(),
             "Your model is trained to write padding, the commonest word of all.",
-            "`ignore_index`, or a choice of places before the mean.",
+            "Use `ignore_index`, or select places before the mean.",
         ),
         Mistake(
             "padding counts as zero",
@@ -319,20 +322,20 @@ LOSS = Exercise(
         Mistake(
             "a mean of sentences",
             _by_sentence,
-            "A word of a short sentence counts for more than one of a long sentence.",
+            "A word in a short sentence counts for more than a word in a long one.",
             "One mean, over all real labels of the batch.",
         ),
         Mistake(
             "a sum",
             _added_up,
-            "A batch of twice the size would make twice the step.",
+            "A batch twice the size would make a step twice as large.",
             "Nats *per token*.",
         ),
         Mistake(
             "padding is looked up in the inputs",
             _pads_of_the_inputs,
             "You leave a place out if its *input* is padding. So each row still has "
-            "to predict one padding token, behind its end.",
+            "to predict one padding token, after its end token.",
             "The loss compares with the labels. In which of the two tensors should "
             "you look for padding?",
         ),
@@ -372,7 +375,8 @@ LOSS = Exercise(
         Mistake(
             "a pad_id of your own",
             lambda s, t, pad: loss(s, t, 0),
-            "Right where padding is 0. In one of the cases it is another number.",
+            "This is right where padding is 0. In one of the cases it is a different "
+            "number.",
             "One argument is unused.",
         ),
     ),

@@ -221,23 +221,24 @@ GREEDY = Exercise(
         Mistake(
             "rows that have ended write on",
             _loop(choose=_as_it_comes),
-            "You stop at the right time, but behind the end tokens there are words.",
+            "You stop at the right time, but words follow the end tokens.",
             "Whatever the model says of a row that has ended, one token only may be "
             "written there.",
         ),
         Mistake(
             "all rows must end in the same step",
             _loop(choose=_as_it_comes, over=_all_at_once),
-            "You stop only if every row says the end token *now*. Rows of unlike "
-            "length hardly ever do.",
+            "You stop only if every row says the end token *now*. Rows of different "
+            "lengths hardly ever do.",
             "Keep a bool per row that remembers whether it has ended.",
         ),
         Mistake(
             "it waits until all rows end at once",
             _loop(over=_all_at_once),
-            "Rows are padded well, but you stop only if every row writes the end "
+            "Rows are padded correctly, but you stop only if every row writes the end "
             "token in the same step.",
-            "You have a bool per row that remembers. Ask it, not the newest tokens.",
+            "You have a bool per row that remembers. Check it instead of the newest "
+            "tokens.",
         ),
         Mistake(
             "the first end token stops all",
@@ -263,7 +264,7 @@ GREEDY = Exercise(
             "ended for one step only",
             _loop(keep=lambda ended, new: new),
             "A row pads once and then wakes up again: your bool is overwritten.",
-            "What has ended stays so. Join the old bool with the new one.",
+            "A row that has ended stays ended. Combine the old bool with the new one.",
         ),
         Mistake(
             "filled with the end token",
@@ -291,14 +292,14 @@ GREEDY = Exercise(
         Mistake(
             "only the last token is read",
             _loop(seen=lambda ids: ids[:, -1:]),
-            "The model gets one token at each step and does not know what stands "
+            "The model gets one token at each step and does not know what comes "
             "before it.",
-            "It has no memory of its own. Hand it all ids that are there so far.",
+            "It has no memory of its own. Hand it all the ids so far.",
         ),
         Mistake(
             "the scores of the first position",
             _loop(place=0),
-            "You ask what follows the first token, in every step anew.",
+            "At every step you ask again what follows the first token.",
             "Scores come for all positions. Which of them is about the next token?",
         ),
         Mistake(
@@ -327,39 +328,39 @@ GREEDY = Exercise(
         Mistake(
             "the last end token is left out",
             _stops_before_it_writes,
-            "When the last row ends, your loop stops before it has put that column "
-            "behind the ids.",
+            "When the last row ends, your loop stops before it has appended that "
+            "column to the ids.",
             "A row keeps its end token. Write first, then ask whether all rows have "
             "ended.",
         ),
         Mistake(
             "only the newest token decides",
             _newest_decides,
-            "A row pads once and then writes words again: the newest token is padding "
-            "then, and no end token.",
+            "A row pads once and then writes words again: by then the newest token is "
+            "padding, not the end token.",
             "Keep a bool per row that remembers whether it has ended.",
         ),
         Mistake(
             "only the last place decides, also in begin",
             _last_place_decides,
-            "You look for an end token at the last place only. What stands there when "
-            "a row has been padded once, and what before the first step?",
-            "Keep a bool per row: at the start none has ended, and what has ended "
-            "stays so.",
+            "You look for an end token at the last place only. What is there after a "
+            "row has been padded once, and before the first step?",
+            "Keep a bool per row: at the start no row has ended, and a row that has "
+            "ended stays ended.",
         ),
         Mistake(
             "the model gets the newest tokens only",
             _newest_only,
             "At the first step the model reads `begin`, later only one token. It does "
-            "not know what stands before it.",
-            "It has no memory of its own. Hand it all ids that are there so far.",
+            "not know what comes before it.",
+            "It has no memory of its own. Hand it all the ids so far.",
         ),
     ),
     (
         "Two things change from step to step: the ids so far, which begin with "
         "`begin`, and a bool per row that says whether it has ended.",
         "One step: ask the model, take the last position, its argmax; where a row has "
-        "ended, write padding instead; put the column behind the ids.",
+        "ended, write padding instead; append the column to the ids.",
         "Then bring the bool up to date, and leave the loop when all rows have ended.",
     ),
     shared=the_courses,

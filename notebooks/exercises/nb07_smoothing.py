@@ -45,18 +45,19 @@ SMOOTHED = Exercise(
             "shared by the others only",
             lambda r, v, e: _distribution(r, v, 1 - e, e / (v - 1)),
             "It adds up to 1, but you cut the crumbs into v − 1 pieces.",
-            "In the formula everyone gets one, the right token too.",
+            "In the formula every token gets a crumb, the right one too.",
         ),
         Mistake(
             "epsilon for everyone",
             lambda r, v, e: _distribution(r, v, 1 - e, e),
-            "Each wrong token gets all of epsilon: too much by far.",
+            "Each wrong token gets all of epsilon: far too much.",
             "Epsilon is *shared* by the vocabulary.",
         ),
         Mistake(
             "nothing is taken away",
             lambda r, v, e: _distribution(r, v, 1 + e / v, e / v),
-            "All tokens get a share, and the right one keeps its own: more than 1.",
+            "All tokens get a share, and the right one keeps its own: the sum exceeds "
+            "1.",
             "From whom is epsilon taken?",
         ),
         Mistake(
@@ -90,9 +91,10 @@ SMOOTHED = Exercise(
         Mistake(
             "epsilon is added, then divided by the sum",
             lambda r, v, e: _distribution(r, v, (1 + e / v) / (1 + e), e / v / (1 + e)),
-            "All crumbs are added to a whole 1, and you divide by 1 + epsilon. Where "
+            "You add all the crumbs to a whole 1, then divide by 1 + epsilon. Where "
             "does epsilon come from in the formula?",
-            "The right token gives epsilon away first. Then nothing has to be divided.",
+            "The right token gives epsilon away first. Then there is nothing to "
+            "divide by.",
         ),
         Mistake(
             "epsilon is taken away only",

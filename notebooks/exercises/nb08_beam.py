@@ -106,20 +106,20 @@ BEAM = Exercise(
             "the past is forgotten",
             _step(lambda totals, log_probs: log_probs),
             "You rank by the last word alone.",
-            "What a beginning has earned so far goes along with it.",
+            "A beginning keeps what it has earned so far.",
         ),
         Mistake(
             "only the last word is handed on",
             _step(
                 torch.add, lambda total, picks, log_probs: log_probs.flatten()[picks]
             ),
-            "Well chosen, but the totals you return are about one word.",
-            "At the next step how good the beginning was is no longer known.",
+            "The choice is right, but the totals you return cover only one word.",
+            "At the next step, nothing tells how good the beginning was.",
         ),
         Mistake(
             "the totals of the parents are handed on",
             _old_totals,
-            "Well chosen, but your totals do not hold the new token yet.",
+            "The choice is right, but your totals do not include the new token yet.",
             "Which numbers did `topk` compare? Those are the new totals.",
         ),
         Mistake(
@@ -127,19 +127,19 @@ BEAM = Exercise(
             _totals_after_the_choice,
             "The totals are right for what you chose, but you chose by the last word "
             "alone.",
-            "Add the totals before topk: a good word behind a bad beginning may lose.",
+            "Add the totals before topk: a good word after a bad beginning may lose.",
         ),
         Mistake(
             "the totals come in after the choice, for sorting only",
             _sorted_after_the_choice,
-            "You choose by the last word alone, and sort by the totals afterwards. Can "
-            "a likely word behind a bad beginning push out a better text?",
+            "You choose by the last word alone, and sort by the totals afterwards. "
+            "Can a likely word after a bad beginning push out a better text?",
             "Which numbers should `topk` compare?",
         ),
         Mistake(
             "log-probabilities are multiplied",
             _step(torch.mul),
-            "Two bad numbers below 0 make a good one above it.",
+            "In your version, two bad numbers below 0 make a good one above it.",
             "Probabilities multiply. And their logarithms?",
         ),
         Mistake(
@@ -151,13 +151,13 @@ BEAM = Exercise(
         Mistake(
             "divided by the width",
             _divided_by_the_width,
-            "Parents and tokens do not fit: a row of the table is v wide, not w.",
+            "Parents and tokens come out wrong: a row of the table is v wide, not w.",
             "Place = row · (length of a row) + column.",
         ),
         Mistake(
             "parents and tokens exchanged",
             _exchanged,
-            "Your first result goes beyond the number of beginnings.",
+            "Your first result points past the last beginning.",
             "// tells the row, % the column. Rows are beginnings.",
         ),
         Mistake(
@@ -165,8 +165,8 @@ BEAM = Exercise(
             lambda totals, log_probs: tuple(
                 part.flip(0) for part in beam_step(totals, log_probs)
             ),
-            "The right ones, in the wrong order: the best belongs in front.",
-            "argsort and sort go upwards unless they are told otherwise.",
+            "The right ones, in the wrong order: the best should come first.",
+            "argsort and sort are ascending unless told otherwise.",
         ),
     ),
     "A table of all totals, w by v; flatten it; `topk`; then say row and column.",
@@ -251,14 +251,16 @@ CHOICE = Exercise(
         Mistake(
             "the penalty is no power",
             _choice_by(lambda total, n, p: total / ((5 + n) / 6 * p)),
-            "A factor is the same for short and long, so it chooses nothing.",
-            "With penalty 0 there should be no rule at all. Is that so?",
+            "A factor is the same for short and long texts, so it chooses nothing.",
+            "With penalty 0 there should be no rule at all. Is that so in your "
+            "version?",
         ),
         Mistake(
             "the penalty is not used",
             _choice_by(lambda total, n, p: total / ((5 + n) / 6)),
-            "Right for penalty 1. Yours is the same for every penalty.",
-            "With penalty 0 there should be no rule at all. Is that so?",
+            "Right for penalty 1. But your value is the same for every penalty.",
+            "With penalty 0 there should be no rule at all. Is that so in your "
+            "version?",
         ),
         Mistake(
             "the power is always 0.6",
@@ -270,7 +272,7 @@ CHOICE = Exercise(
             "the value before the division",
             _undivided,
             "The right text, but its value is the log-probability that you were given.",
-            "You have compared other numbers. Return the one that won.",
+            "You compared different numbers from this one. Return the one that won.",
         ),
         Mistake(
             "chosen before the division",
@@ -288,22 +290,23 @@ CHOICE = Exercise(
         Mistake(
             "the 6 outside the power",
             _choice_by(lambda total, n, p: total / ((5 + n) ** p / 6)),
-            "Right for penalty 1. Else your power is taken of 5 + length alone.",
-            "Which of the divisions comes first: the one by 6 or the power?",
+            "Right for penalty 1. Otherwise, your power applies to 5 + length alone.",
+            "Which comes first: the division by 6 or the power?",
         ),
         Mistake(
             "only the 6 is raised to the power",
             _choice_by(lambda total, n, p: total / ((5 + n) / 6**p)),
             "Your penalty changes the 6 alone, not the length. What does Python "
             "compute first in a / b ** c?",
-            "A power goes before a division. Which brackets are missing?",
+            "A power is computed before a division. Which parentheses are missing?",
         ),
         Mistake(
             "5 + length / 6",
             _choice_by(lambda total, n, p: total / (5 + n / 6) ** p),
-            "Your divisor begins near 5, and that of the rule at 1. What does Python "
+            "Your divisor begins near 5, but the rule's begins at 1. What does Python "
             "compute first in 5 + n / 6?",
-            "The sum of 5 and the length is divided by 6. Which brackets are missing?",
+            "The sum of 5 and the length is divided by 6. Which parentheses are "
+            "missing?",
         ),
     ),
     "One value for each text, then the largest. `length_rule` of the package is the "

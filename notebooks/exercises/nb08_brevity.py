@@ -48,7 +48,7 @@ BREVITY = Exercise(
         Mistake(
             "a plain ratio",
             lambda c, r: min(1.0, sum(c) / sum(r)),
-            "The right direction, another curve.",
+            "The right direction, but a different curve.",
             "An exponential is missing.",
         ),
         Mistake(
@@ -57,7 +57,7 @@ BREVITY = Exercise(
                 sum(brevity([a], [b]) for a, b in zip(c, r, strict=True)) / len(c)
             ),
             "One long output cannot make up for a short one in your version.",
-            "BLEU belongs to a whole corpus: add up the lengths first.",
+            "BLEU is computed over a whole corpus: add up the lengths first.",
         ),
         Mistake(
             "free where the output is short, above 1 where it is long",
@@ -75,7 +75,7 @@ BREVITY = Exercise(
             "c over r in the exponent",
             lambda c, r: 1.0 if sum(c) >= sum(r) else math.exp(1 - sum(c) / sum(r)),
             "Long outputs go free, as they should. Short ones get a factor above 1.",
-            "Which of the two lengths stands below the line?",
+            "Which of the two lengths goes in the denominator?",
         ),
         Mistake(
             "a mean of ratios",
@@ -85,13 +85,13 @@ BREVITY = Exercise(
             ),
             "You divide for each sentence and average the ratios. A sentence of two "
             "words weighs as much as one of twenty.",
-            "BLEU belongs to a whole corpus: add up the lengths first.",
+            "BLEU is computed over a whole corpus: add up the lengths first.",
         ),
         Mistake(
             "the first sentence only",
             lambda c, r: brevity(c[:1], r[:1]),
             "You looked at a single sentence of several.",
-            "BLEU belongs to a whole corpus.",
+            "BLEU is computed over a whole corpus.",
         ),
         Mistake(
             "each output is cut to its reference",
@@ -105,7 +105,7 @@ BREVITY = Exercise(
             lambda c, r: min(1.0, math.exp(1 - sum(r) // sum(c))),
             "Outputs that are a little too short go free in your version. What does "
             "Python give for 21 // 16?",
-            "Which sign of division keeps the fraction?",
+            "Which division operator keeps the fraction?",
         ),
     ),
     "Two sums, one division, one exponential, one min.",

@@ -149,37 +149,37 @@ CLIPPED = Exercise(
         Mistake(
             "never clipped",
             _unclipped,
-            "A run that a reference holds once counts every time you meet it.",
+            "A run that a reference holds once counts every time the output has it.",
             "How often does the reference hold it?",
         ),
         Mistake(
             "each run once",
             _each_once,
-            "A run that stands twice in both counts once in your version.",
-            "A set forgets how often.",
+            "A run that appears twice in both counts only once in your version.",
+            "A set forgets how often each run appears.",
         ),
         Mistake(
             "hits as a set",
             _set_of_hits,
             "Your hits count each run once, your total counts all.",
-            "A set forgets how often.",
+            "A set forgets how often each run appears.",
         ),
         Mistake(
             "the counts of all references added",
             _added_up,
-            "Two references that hold a run once allow it twice in your version.",
+            "If two references each hold a run once, your version allows it twice.",
             "Which one of the references holds it most often?",
         ),
         Mistake(
             "the first reference only",
             lambda output, references, n: clipped(output, references[:1], n),
-            "What only another reference holds is no hit in your version.",
+            "A run found only in another reference is no hit in your version.",
             "A run may come from any of the references.",
         ),
         Mistake(
             "the last reference only",
             lambda output, references, n: clipped(output, references[-1:], n),
-            "What only an earlier reference holds is no hit in your version.",
+            "A run found only in an earlier reference is no hit in your version.",
             "Does your loop keep what earlier references have allowed?",
         ),
         Mistake(
@@ -192,8 +192,8 @@ CLIPPED = Exercise(
         Mistake(
             "letters are compared, not words",
             _inside_of_words,
-            "You look for a run in a text. “the” holds “he” as well. Is “he” a word of "
-            "that reference?",
+            "You look for a run in a text. But “the” contains “he” as well. Is “he” a "
+            "word of that reference?",
             "Compare words with words: a run is a tuple of n of them.",
         ),
         Mistake(
@@ -201,13 +201,13 @@ CLIPPED = Exercise(
             _best_reference,
             "You compare with each reference and keep the best result. A hit in "
             "another reference is lost then.",
-            "Decide for each run for itself which reference holds it most often.",
+            "Decide for each run separately which reference holds it most often.",
         ),
         Mistake(
             "references laid end to end",
             _one_long_reference,
-            "Runs across the border of two references count as well.",
-            "Count the runs of each reference for itself.",
+            "Runs that cross from one reference into the next count as well.",
+            "Count the runs of each reference separately.",
         ),
         Mistake(
             "single words for every n",
@@ -246,14 +246,15 @@ CLIPPED = Exercise(
                 clipped(output, references, n)[0],
                 len(output) - n + 1,
             ),
-            "Right for most outputs. How many runs of three words has an output of "
-            "one word?",
+            "Right for most outputs. How many runs of three words does an output of "
+            "one word have?",
             "A number of runs is never below 0.",
         ),
         Mistake(
             "the output loses its last run",
             lambda output, references, n: clipped(output[:-1], references, n),
-            "The references are counted well. Of the output the last run is missing.",
+            "The references are counted correctly. The last run of the output is "
+            "missing.",
             "Where does the last run of n words begin? range stops before its end.",
         ),
         Mistake(
@@ -261,8 +262,8 @@ CLIPPED = Exercise(
             lambda output, references, n: clipped(
                 output[:-1], [reference[:-1] for reference in references], n
             ),
-            "The last run of every text is missing. How many runs of one word hold "
-            "three words?",
+            "The last run of every text is missing. How many runs of one word do "
+            "three words hold?",
             "Where does the last run of n words begin? range stops before its end.",
         ),
     ),

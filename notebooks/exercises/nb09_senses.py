@@ -55,27 +55,27 @@ PICK = Exercise(
             lambda vectors, positions: vectors[:, positions],
             "A colon takes all rows, so each row is read at the positions of all "
             "others as well.",
-            "Two lists of indices go hand in hand. What list belongs where your colon "
-            "stands?",
+            "Two lists of indices are read in pairs. Which list belongs where your "
+            "colon is?",
         ),
         Mistake(
             "the mean over the positions of all rows",
             lambda vectors, positions: vectors[:, positions].mean(dim=1),
-            "A colon takes all rows at all positions, and the mean hides it in the "
-            "right shape.",
-            "Nothing is to be averaged. Which list of rows belongs beside the list of "
+            "A colon takes all rows at all positions, and the mean hides this behind "
+            "the right shape.",
+            "Nothing should be averaged. Which list of rows goes with the list of "
             "positions?",
         ),
         Mistake(
             "the same position in every row",
             lambda vectors, positions: vectors[:, positions[0]],
-            "The first sentence is read where it should be. The others?",
+            "The first sentence is read where it should be. What about the others?",
             "positions has one entry per row; you use one of them.",
         ),
         Mistake(
             "all from the first row",
             lambda vectors, positions: vectors[0, positions],
-            "The positions are right, and all of them are read in the first sentence.",
+            "The positions are right, but all of them are read in the first sentence.",
             "positions has one entry per row. Give the numbers of the rows as well.",
         ),
         Mistake(
@@ -115,7 +115,8 @@ PICK = Exercise(
                 :, 0
             ],
             "The right place, but only its first column came along.",
-            "`gather` gives the shape of its index. How wide must the index be?",
+            "The result of `gather` has the shape of its index. How wide must the "
+            "index be?",
         ),
         Mistake(
             "the largest of a number and zeros",
@@ -184,14 +185,14 @@ POOL = Exercise(
             lambda vectors, real: torch.stack(
                 [row[:n].mean(0) for row, n in zip(vectors, real.sum(1), strict=True)]
             ),
-            "You count the real words well, and then take as many from the start. "
-            "Padding may stand in front.",
+            "You count the real words correctly, but then take that many from the "
+            "start. Padding may come first.",
             "Which places are real? The mask says more than how many there are.",
         ),
         Mistake(
             "divided by the words of the whole batch",
             lambda vectors, real: (vectors * real[:, :, None]).sum(1) / real.sum(),
-            "Each row has a length of its own. Yours is that of all rows together.",
+            "Each row has its own length. You use that of all rows together.",
             "Along which axis do you count? One number per row should remain.",
         ),
         Mistake(
@@ -199,14 +200,13 @@ POOL = Exercise(
             lambda vectors, real: (
                 (vectors * real[:, :, None]).sum(1) * len(real) / real.sum()
             ),
-            "Right where all rows are equally long. Yours are divided by the mean "
-            "length.",
+            "Right if all rows are equally long. You divide each by the mean length.",
             "Along which axis do you count? One number per row should be left.",
         ),
         Mistake(
             "the sum, not the mean",
             lambda vectors, real: (vectors * real[:, :, None]).sum(1),
-            "Long sentences get long vectors: something is still to be divided.",
+            "Long sentences get long vectors: a division is still missing.",
             "Count the real words of each row, and keep an axis for m.",
         ),
         Mistake(
@@ -215,7 +215,7 @@ POOL = Exercise(
                 ~real[:, :, None], -torch.inf
             ).amax(1),
             "Padding is left out, but a maximum keeps one word per column.",
-            "All real words should have a say, each the same.",
+            "All real words should have an equal say.",
         ),
         Mistake(
             "one mean for the whole batch",
@@ -395,8 +395,8 @@ CAUSAL = Exercise(
         Mistake(
             "never",
             lambda: 0.0,
-            "To be always wrong one has to know the answer, too.",
-            "It sees the word itself, and a word has how many senses?",
+            "To always be wrong, you have to know the answer too.",
+            "It sees the word itself, and how many senses does a word have?",
         ),
         Mistake(
             "always",
@@ -414,19 +414,21 @@ CAUSAL = Exercise(
         Mistake(
             "a guess among all classes",
             lambda: 1 / 48,
-            "It does see which word is asked. Most of the 48 classes are out.",
+            "It does see which word is asked about. Most of the 48 classes are ruled "
+            "out.",
             "How many senses are left once the word is known?",
         ),
         Mistake(
             "the mean of both sides",
             lambda: 0.75,
-            "Left and right together would be about that. The question is the right.",
-            "Keep only sentences whose clue comes later. What is left to go by?",
+            "Left and right together would give about that. The question is about the "
+            "right.",
+            "Keep only sentences whose clue comes later. What remains to go by?",
         ),
         Mistake(
             "one in three",
             lambda: 1 / 3,
-            "How many senses has the word? Only those share what is left to chance.",
+            "How many senses does the word have? Chance chooses only among those.",
             "Clue on the left, on the right, or none are kinds of sentences, not "
             "senses.",
         ),
@@ -438,7 +440,8 @@ CAUSAL = Exercise(
             "A share lies between 0 and 1.",
         ),
     ),
-    "List what the model has read up to the word. Which of it tells the senses apart?",
+    "List what the model has read up to the word. Which part of it tells the senses "
+    "apart?",
     predicts=True,
     tolerance=0.05,
 )

@@ -106,7 +106,7 @@ BITS = Exercise(
                 sum(nats) / math.log(2) / sum(len(text.encode()) for text in texts)
             ),
             "You add up the mean losses, as if each text had one token.",
-            "A mean loss times its number of tokens gives all nats of that text.",
+            "A text's mean loss times its number of tokens gives all of its nats.",
         ),
         Mistake(
             "the texts' own values are added up",
@@ -121,7 +121,7 @@ BITS = Exercise(
             "bits per bit",
             lambda nats, counts, texts: bits_of_all(nats, counts, texts) / 8,
             "You divide by the number of bits in the texts.",
-            "How many bytes do the texts have? A byte is not counted as 8 here.",
+            "How many bytes do the texts contain? Do not count a byte as 8 here.",
         ),
         Mistake(
             "the mean of the texts' own values",
@@ -135,8 +135,8 @@ BITS = Exercise(
         Mistake(
             "the texts' own values, weighed by their tokens",
             _weighed_by_tokens,
-            "You weigh each text by its number of tokens. A value *per byte* is a mean "
-            "over what?",
+            "You weight each text by its number of tokens. A value *per byte* is a "
+            "mean over what?",
             "First add up the nats of all texts, then their bytes. Divide once.",
         ),
         Mistake(
@@ -145,11 +145,11 @@ BITS = Exercise(
                 _mean(nats), sum(counts), _num_bytes(texts)
             ),
             "A loss over five tokens weighs as much as one over many.",
-            "A mean loss times its number of tokens gives all nats of that text.",
+            "A text's mean loss times its number of tokens gives all of its nats.",
         ),
     ),
     "How many nats does each text cost in all? Add them up, turn them into bits, and "
-    "share them among all bytes.",
+    "spread them over all the bytes.",
     shared=bits_of_the_course,
 )
 

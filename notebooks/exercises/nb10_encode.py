@@ -155,7 +155,7 @@ ENCODE = Exercise(
             "from left to right",
             lambda word, merges: _encoded(word, merges, lambda pair, place: place),
             "You take the first known pair that you meet.",
-            "All pairs of the word compete, and not by where they stand.",
+            "All pairs in the word compete, but not by position.",
         ),
         Mistake(
             "from left to right, one place at a time",
@@ -173,7 +173,7 @@ ENCODE = Exercise(
             "the pair learned last",
             lambda word, merges: _encoded(word, merges, lambda p, place: -merges[p]),
             "Late merges are made of early ones. Which come first?",
-            "A low new id was learned early.",
+            "A merge with a low new id was learned early.",
         ),
         Mistake(
             "the pair learned last, one place at a time",
@@ -185,7 +185,8 @@ ENCODE = Exercise(
         Mistake(
             "the pair that is frequent here",
             _most_frequent,
-            "You ask this word what is frequent. Training asked its texts, once.",
+            "You count what is frequent in this word. Training counted in its own "
+            "texts, once.",
             "What training found is written down: the order of `merges`.",
         ),
         Mistake(
@@ -193,7 +194,7 @@ ENCODE = Exercise(
             _backwards,
             "You begin with the merge learned last. Late merges are made of early "
             "ones.",
-            "Which of the merges can find its pair in single bytes?",
+            "Which merges can find their pair among single bytes?",
         ),
         Mistake(
             "one walk after the other, from left to right",
@@ -212,7 +213,7 @@ ENCODE = Exercise(
         Mistake(
             "each merge at one place only",
             _one_walk,
-            "A pair may stand in a word twice, and both are the same merge.",
+            "A pair may occur in a word twice, and both belong to the same merge.",
             "Join every place of the pair, then look for the next one.",
         ),
         Mistake(

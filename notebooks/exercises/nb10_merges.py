@@ -85,13 +85,14 @@ PAIR_COUNTS = Exercise(
         Mistake(
             "a word counts once",
             lambda words: Counter(pair for word in words for pair in pairwise(word)),
-            "“the” stands in a text a thousand times. Your counts do not know it.",
-            "The dict has two sides: the word, and how often. One is not used.",
+            "“the” occurs in a text a thousand times. Your counts do not reflect that.",
+            "The dict holds two things: the word, and how often it occurs. One is not "
+            "used.",
         ),
         Mistake(
             "a pair counts once per word",
             lambda words: _counted(words, lambda word: set(pairwise(word))),
-            "In b-an-an-a the pair comes twice. You have noted that it comes.",
+            "In b-an-an-a the pair occurs twice. You only noted that it occurs.",
             "Go from place to place, not from one distinct pair to the next.",
         ),
         Mistake(
@@ -99,8 +100,9 @@ PAIR_COUNTS = Exercise(
             lambda words: Counter(
                 pairwise([id for w, times in words.items() for id in w * times])
             ),
-            "The last id of a word and the first of the next are no neighbors here.",
-            "Section 3 cuts so that merges never cross. Count each word by itself.",
+            "The last id of a word and the first of the next are not neighbors here.",
+            "Section 3 cuts so that merges never cross a cut. Count each word by "
+            "itself.",
         ),
         Mistake(
             "only every second pair",
@@ -125,25 +127,25 @@ PAIR_COUNTS = Exercise(
         Mistake(
             "overlapping pairs count once",
             lambda words: _counted(words, _apart),
-            "In x x x you count one pair. It *joins* once; how often does it stand?",
-            "Counting only looks. The rule for overlaps belongs to joining.",
+            "In x x x you count one pair. It *joins* once; how often does it occur?",
+            "You are only counting. The rule for overlaps applies to joining.",
         ),
         Mistake(
             "a later word overwrites",
             _overwritten,
             "“the” and “then” hold the same pair. The second has wiped out the first.",
-            "What stands there already, when the next word brings its count?",
+            "What is already there when the next word brings its count?",
         ),
         Mistake(
             "counts are set, not added",
             _set_not_added,
             "A pair that you meet again loses the count that it had.",
-            "What stands there already, when the pair comes once more?",
+            "What is already there when the pair comes up again?",
         ),
         Mistake(
             "the first word only",
             lambda words: _counted(dict([*words.items()][:1]), pairwise),
-            "What only later words hold is missing.",
+            "Pairs that occur only in later words are missing.",
             "Does your function return before the loop over the words has ended?",
         ),
         Mistake(
@@ -153,7 +155,8 @@ PAIR_COUNTS = Exercise(
             "A word of n ids has n − 1 pairs: (0, 1), (1, 2), …",
         ),
     ),
-    "Two loops: over the words, and over the neighbors in one. How much is added?",
+    "Two loops: over the words, and over the neighbors within each word. How much is "
+    "added each time?",
 )
 
 
@@ -263,7 +266,7 @@ MERGE = Exercise(
             "only the first place",
             _once,
             "“banana” holds the pair twice, and you have stopped after one.",
-            "After a hit, go on with what stands behind it.",
+            "After a hit, go on with what comes after it.",
         ),
         Mistake(
             "an id is used twice",
@@ -280,7 +283,7 @@ MERGE = Exercise(
         Mistake(
             "always two places further",
             _by_twos,
-            "You compare at the places 0, 2, 4 and so on. What of a pair that begins "
+            "You compare at places 0, 2, 4 and so on. What about a pair that begins "
             "at place 1?",
             "After a hit two ids are used up. How many are used up without one?",
         ),
@@ -305,7 +308,7 @@ MERGE = Exercise(
         Mistake(
             "the last id comes twice",
             lambda word, pair, new: [*_up_to_the_last(word, pair, new), word[-1]],
-            "Where a word ends in the pair, its last id stands there again.",
+            "When a word ends with the pair, its last id appears a second time.",
             "Has the last id been used already, when you put it at the end?",
         ),
         Mistake(
@@ -325,13 +328,13 @@ MERGE = Exercise(
         Mistake(
             "digits are compared, not ids",
             _in_a_text,
-            "You join the ids to a text and replace in it. “11 2” holds “1 2” as well. "
-            "Is 1 an id of that word?",
+            "You join the ids into a text and replace in it. “11 2” contains “1 2” as "
+            "well. Is 1 an id in that word?",
             "Compare numbers with numbers, place by place.",
         ),
     ),
-    "Walk along with a place that you move yourself: by how much after a hit, and by "
-    "how much otherwise?",
+    "Walk along the word with an index that you move yourself: by how much after a "
+    "hit, and by how much otherwise?",
     shared=bpe.join,
 )
 

@@ -139,7 +139,8 @@ STREAM = Exercise(
             "each piece by itself, with replacement signs",
             lambda ids, pieces: _each_alone(ids, pieces, "replace"),
             "Half a character is not an error here: the other half is on its way.",
-            "Keep the bytes that you cannot show yet, and put the next piece behind.",
+            "Keep the bytes that you cannot show yet, and append the next piece to "
+            "them.",
         ),
         Mistake(
             "halves are thrown away",
@@ -162,7 +163,8 @@ STREAM = Exercise(
         Mistake(
             "a replacement sign is counted as shown",
             _what_is_longer,
-            "Where half a character was, a sign is shown already. Who takes it back?",
+            "For half a character, you have already shown a replacement sign. Who "
+            "takes it back?",
             "Measure what was shown in whole characters, without a sign for the rest.",
         ),
         Mistake(
@@ -176,8 +178,8 @@ STREAM = Exercise(
             _all_or_left_out,
             "Your list is shorter than the row of ids, and a whole character may wait "
             "for the next.",
-            "An id that shows nothing gets an empty text. Of a longer piece show the "
-            "part that is valid.",
+            "An id that shows nothing gets an empty text. Of a longer piece, show the "
+            "valid part.",
         ),
         Mistake(
             "what was shown stays in store",
@@ -195,13 +197,15 @@ STREAM = Exercise(
         Mistake(
             "as many bytes removed as characters shown",
             _cut_by_characters,
-            "After “à” one byte of it is still in store. How many bytes has “à”?",
+            "After “à” one of its bytes is still in store. How many bytes does “à” "
+            "have?",
             "`len` of a text counts characters. What you store are bytes.",
         ),
         Mistake(
             "a byte is taken for a character",
             _bytes_as_characters,
-            "Each byte becomes a letter of its own. That is another code, Latin-1.",
+            "Each byte becomes a letter of its own. That is a different encoding, "
+            "Latin-1.",
             "UTF-8 writes “à” as two bytes. Decode them together.",
         ),
         Mistake(
@@ -211,8 +215,9 @@ STREAM = Exercise(
             "An id that shows nothing gets an empty text.",
         ),
     ),
-    "Walk along the ids and keep the bytes that are not shown yet. Decode them, with "
-    'errors="ignore" an unfinished end is left out. Remove the bytes of what you show.',
+    "Walk along the ids and keep the bytes that are not shown yet. Decode them: with "
+    'errors="ignore", an unfinished end is left out. Remove the bytes of what you '
+    "show.",
 )
 
 

@@ -48,33 +48,34 @@ HEADS = Exercise(
         Mistake(
             "the heads come first, then the three roles",
             _cut("b t (h three d) -> three b h t d"),
-            "You cut into heads first. Some published models do so; here the middle "
-            "*third* of the columns makes the keys.",
-            "In a pattern the first name in brackets runs slowest.",
+            "You cut into heads first. Some published models do; here the middle "
+            "*third* of the columns holds the keys.",
+            "In a pattern, the first name in parentheses varies slowest.",
         ),
         Mistake(
             "every third column",
             _cut("b t (h d three) -> three b h t d"),
             "Your queries are columns 0, 3, 6, …: dealt out like cards.",
-            "The roles lie in three solid blocks. Which name runs slowest?",
+            "The roles lie in three solid blocks. Which name varies slowest?",
         ),
         Mistake(
             "a head takes every h-th column",
             _cut("b t (three d h) -> three b h t d"),
             "The three roles are right. Within one, a head owns neighboring columns.",
-            "Exchange the last two names within the brackets.",
+            "Swap the last two names within the parentheses.",
         ),
         Mistake(
             "heads still behind the positions",
             _cut("b t (three h d) -> three b t h d"),
-            "Well cut. But attention wants each head by itself, with its positions.",
+            "The cut is right, but attention wants each head by itself, with its "
+            "positions.",
             "“b t h d” wants to become “b h t d”.",
         ),
         Mistake(
             "reshaped without transposing",
             lambda x, h: x.reshape(3, len(x), h, x.shape[1], -1),
             "The shape is right, but a reshape never moves a number past another.",
-            "First only cut the last axis into three names. Then permute.",
+            "First just cut the last axis into three named axes. Then permute.",
         ),
         Mistake(
             "the roles are right, the heads are reshaped without transposing",
@@ -101,7 +102,8 @@ HEADS = Exercise(
         Mistake(
             "the three roles behind the batch",
             _cut("b t (three h d) -> b three h t d"),
-            "Well cut, but the first index of your result chooses a text, not a role.",
+            "The cut is right, but the first index of your result selects a text, not "
+            "a role.",
             "queries, keys, values = result should work: the roles come first.",
         ),
     ),
@@ -172,7 +174,8 @@ BIRTH = Exercise(
         Mistake(
             "one nat",
             lambda: 1.0,
-            "A loss of 1 means one token in e, about three. There are 2,981.",
+            "A loss of 1 is an even guess among e tokens, about three. There are "
+            "2,981.",
             "Begin with the price of an even guess among all tokens.",
         ),
     ),
@@ -238,7 +241,7 @@ COUNT = Exercise(
             "the feed-forward of one block only",
             lambda v, t, m, n, f: _sum(v, t, m, n, f) - (n - 1) * 2 * m * f,
             "The matrices of attention are there for each block. And the feed-forward?",
-            "Everything in a block is counted once per block. Are brackets missing?",
+            "Everything in a block is counted once per block. Are parentheses missing?",
         ),
         Mistake(
             "the tables in every block",
@@ -262,7 +265,7 @@ COUNT = Exercise(
             "the output projection forgotten",
             lambda *sizes: _sum(*sizes, square=3),
             "Queries, keys and values are there. Who writes to the stream?",
-            "W_o stands behind the heads, m by m.",
+            "W_o comes after the heads, m by m.",
         ),
         Mistake(
             "the way back from f forgotten",

@@ -343,8 +343,8 @@ FORWARD = Exercise(
             _at(len(NAMES), mask=_hidden),
             "A row of your mask hides everything, so its softmax is nan, and nan "
             "spreads.",
-            "A query may look at its own place and before. masked_fill fills where its "
-            "mask is True: a tilde turns a mask around.",
+            "A query may look at its own place and earlier ones. masked_fill fills "
+            "where its mask is True: a tilde inverts a mask.",
             tuple(
                 _at(place, mask=m) for place in (4, 7) for m in (_hidden, _not_itself)
             ),
@@ -414,8 +414,8 @@ FORWARD = Exercise(
         Mistake(
             "both branches read the same x",
             _parallel,
-            "Your feed-forward does not see what attention has just brought. Some "
-            "models do so, GPT-2 does not.",
+            "Your feed-forward does not see what attention has just added. Some "
+            "models work this way; GPT-2 does not.",
             "Two lines, one after the other: the second reads the x of the first.",
         ),
         _wrong(
@@ -476,8 +476,8 @@ FORWARD = Exercise(
         "In every block, two branches. The first: norm, one product with W_qkv, cut "
         "into three roles and heads.",
         "Scores over √d, the mask, a softmax, the mean of the values, the heads side "
-        "by side, W_o, plus.",
-        "The second: norm, W_1, GELU, W_2, plus.",
+        "by side, W_o, and add.",
+        "The second: norm, W_1, GELU, W_2, and add.",
         "After the loop a norm, and the product with E transposed.",
     ),
     shared=logits_of_the_model,

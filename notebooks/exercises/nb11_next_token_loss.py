@@ -58,7 +58,7 @@ NEXT = Exercise(
             "nothing is shifted",
             _loss,
             "The colleague's wonder: the label is the token that was just read.",
-            "Which logits have no label? Which id is no position's label?",
+            "Which logits have no label? Which id is not the label of any position?",
         ),
         Mistake(
             "nothing is shifted, and the last place left out",
@@ -78,12 +78,12 @@ NEXT = Exercise(
                 _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].numel() / ids.numel()
             ),
             "The sum is right. You divide it by the number of ids.",
-            "How many labels has a row of five ids?",
+            "How many labels does a row of five ids have?",
         ),
         Mistake(
             "softmax, then the logarithm",
             _log_of_softmax,
-            "Right for small logits. Where softmax gives 0 its logarithm has no end.",
+            "Right for small logits. Where softmax gives 0, its logarithm is infinite.",
             "`log_softmax` and `cross_entropy` do both in one step.",
         ),
         Mistake(
@@ -95,8 +95,8 @@ NEXT = Exercise(
         Mistake(
             "rolled: the first token follows the last",
             lambda logits, ids: _loss(logits, ids.roll(-1, dims=1)),
-            "At the last place your label is the first token of the row. Does it "
-            "follow there?",
+            "At the last place, your label is the first token of the row. Does it "
+            "really come next?",
             "The last place has no label: leave it out.",
         ),
         Mistake(
@@ -114,13 +114,14 @@ NEXT = Exercise(
         Mistake(
             "divided by the rows only",
             lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].shape[1],
-            "That is the loss of a whole row. Nats per *token* is wanted.",
+            "That is the loss of a whole row. We want nats per *token*.",
             "How many labels are there in a batch?",
         ),
         Mistake(
             "the last place only",
             lambda logits, ids: _loss(logits[:, -2:-1], ids[:, -1:]),
-            "One exercise per row. A causal model does t − 1 of them at once.",
+            "You make one prediction per row. A causal model makes t − 1 of them at "
+            "once.",
             "All places but the last have a label.",
         ),
         Mistake(
@@ -128,7 +129,8 @@ NEXT = Exercise(
             lambda logits, ids: F.cross_entropy(
                 logits[:, :-1].reshape(len(ids), logits.shape[-1], -1), ids[:, 1:]
             ).item(),
-            "`cross_entropy` wants v second, and a reshape does not move an axis.",
+            "`cross_entropy` wants v as the second axis, and a reshape does not move "
+            "an axis.",
             "Flatten b and t into one axis, or transpose.",
         ),
         Mistake(
@@ -136,7 +138,7 @@ NEXT = Exercise(
             lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) / math.log(2),
             "Every loss is too large by the same factor. Which unit does "
             "cross_entropy give?",
-            "Nothing is to be converted: a natural logarithm gives nats.",
+            "There is nothing to convert: a natural logarithm gives nats.",
         ),
         Mistake(
             "flattened before the shift",
@@ -217,8 +219,8 @@ BY_POSITION = Exercise(
         Mistake(
             "the mean up to each position",
             _up_to_each,
-            "Only the first position is right. You average over all positions so far "
-            "as well.",
+            "Only the first position is right. You also average over all positions so "
+            "far.",
             "The mean runs over the rows alone: each position keeps its own loss.",
         ),
         Mistake(
@@ -246,7 +248,8 @@ BY_POSITION = Exercise(
                 labels,
                 reduction="none",
             ).mean(dim=0),
-            "`cross_entropy` wants v second, and a reshape does not move an axis.",
+            "`cross_entropy` wants v as the second axis, and a reshape does not move "
+            "an axis.",
             "An axis moves by transpose, permute or rearrange.",
         ),
         Mistake(
@@ -261,7 +264,7 @@ BY_POSITION = Exercise(
             lambda logits, labels: (
                 -logits.softmax(-1).gather(-1, labels[..., None])[..., 0].log().mean(0)
             ),
-            "Right for small logits. Where softmax gives 0 its logarithm has no end.",
+            "Right for small logits. Where softmax gives 0, its logarithm is infinite.",
             "`log_softmax` and `cross_entropy` do both in one step.",
         ),
         Mistake(

@@ -109,7 +109,7 @@ ONE_BATCH = Exercise(
         Mistake(
             "gradients that add up",
             lambda *case: _ends(_losses(*case, clear=False)),
-            "Each step also takes the gradients of all steps before.",
+            "Each step also uses the gradients of all earlier steps.",
             "What does `backward` do with a gradient that is there already?",
         ),
         Mistake(
@@ -135,14 +135,14 @@ ONE_BATCH = Exercise(
         Mistake(
             "the smallest loss",
             lambda *case: (_losses(*case)[0], min(_losses(*case))),
-            "Right where the loss falls all the way. With too large a rate it rises.",
+            "Right as long as the loss keeps falling. With too large a rate it rises.",
             "The loss after the last step is asked for, whatever it is.",
         ),
         Mistake(
             "the weights stay as they are",
             lambda *case: _losses(*case)[:1] * 2,
             "Both losses are the same: no step has changed the model.",
-            "In which order come zero_grad, backward and step? Is one missing?",
+            "In what order do zero_grad, backward and step come? Is one missing?",
         ),
         Mistake(
             "labels that are the inputs",
@@ -155,7 +155,7 @@ ONE_BATCH = Exercise(
         Mistake(
             "a sum in place of a mean",
             lambda *case: _ends(_losses(*case, reduction="sum")),
-            "Your loss grows with the size of the batch, and so do its steps.",
+            "Your loss grows with the size of the batch, and so do your steps.",
             "Is it the loss per token?",
         ),
         Mistake(
@@ -163,8 +163,8 @@ ONE_BATCH = Exercise(
             lambda model, inputs, labels, steps, rate: one_batch(
                 model, inputs, labels, steps, rate * inputs.shape[1]
             ),
-            "Your first number is right, but each step is t times as long as it should "
-            "be. Of which loss do you take the gradient?",
+            "Your first number is right, but each step is t times as long as it "
+            "should be. Which loss do you take the gradient of?",
             "The mean runs over all tokens of the batch, in the steps as well.",
         ),
         Mistake(
@@ -197,8 +197,8 @@ ONE_BATCH = Exercise(
         Mistake(
             "a step for each row",
             _row_by_row,
-            "Your model makes a step after each row, so it takes several times as many "
-            "steps. How many does a whole batch make?",
+            "Your model takes a step after each row, so it takes several times as "
+            "many steps. How many does a whole batch take?",
             "One loss over all rows, one call of backward, one step.",
         ),
     ),

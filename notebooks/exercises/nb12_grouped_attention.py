@@ -160,7 +160,7 @@ ATTEND = Exercise(
         Mistake(
             "the mask is the wrong way around",
             _attention(mask_of=lambda t: causal_mask(t).T),
-            "The first position looks at the whole text, the last one at itself alone. "
+            "The first position looks at the whole text, the last one only at itself. "
             "What may position 0 look at?",
             "True = may look. Row t of the mask allows columns 0 to t.",
         ),
@@ -192,15 +192,15 @@ ATTEND = Exercise(
         Mistake(
             "the values are turned too",
             _attention(turned=("queries", "keys", "values")),
-            "The scores are right. What is mixed by them was turned as well.",
-            "A turn is to be seen in scores alone. Which of the three has no part in "
-            "a score?",
+            "The scores are right, but what they mix was turned as well.",
+            "The turn should show up only in scores. Which of the three plays no part "
+            "in a score?",
         ),
         Mistake(
             "neighboring columns are turned as a pair",
             _attention(turn=_neighbors),
-            "Lengths and distances are right, but other pairs are turned: that is the "
-            "colleague of section 9.",
+            "Lengths and distances are right, but different pairs are turned, as with "
+            "the colleague of section 9.",
             "`rotate` pairs column i with column i + d/2.",
         ),
         Mistake(
@@ -226,12 +226,12 @@ ATTEND = Exercise(
             _attention(scale=lambda d, m: 1 / d),
             "The softmax is too flat. A score is a sum of d products: how does its "
             "spread grow with d?",
-            "Scaled once, and by a root.",
+            "Scale once, by a root.",
         ),
         Mistake(
             "cut into heads without moving an axis",
             _attention(cut=_cut_in_place),
-            "The shape is right, but a head of yours holds other positions than you "
+            "The shape is right, but your heads hold different positions than you "
             "think.",
             "First “b t (h d)” to “b t h d”, and only then exchange two axes.",
         ),
@@ -245,7 +245,7 @@ ATTEND = Exercise(
             "heads joined in another order",
             _attention(joined="b h t d -> b t (d h)"),
             "Each head is right. The output matrix expects one head after the other.",
-            "In a pattern the first name in brackets runs slowest.",
+            "In a pattern, the first name in parentheses varies slowest.",
         ),
         Mistake(
             "no output projection",

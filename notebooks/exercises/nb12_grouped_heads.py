@@ -44,13 +44,13 @@ LEND = Exercise(
             "dealt in turn",
             lambda keys, heads: keys.repeat(1, heads // keys.shape[1], 1, 1),
             "The shape is right. Heads 0 and 1 read different sets, like cards dealt.",
-            "“(g share)”: the set runs slowly, its copies fast. `repeat` puts all sets "
-            "behind all sets; which method repeats each in its place?",
+            "“(g share)”: the set varies slowly, its copies fast. `repeat` lines up "
+            "whole copies of all sets; which method repeats each set in place?",
         ),
         Mistake(
             "positions repeated",
             lambda keys, heads: keys.repeat_interleave(heads // keys.shape[1], 2),
-            "Your text got longer: each word stands there several times.",
+            "Your text got longer: each word appears several times.",
             "Which axis holds the sets?",
         ),
         Mistake(
@@ -58,9 +58,9 @@ LEND = Exercise(
             lambda keys, heads: keys.repeat_interleave(
                 heads // keys.shape[1], 2
             ).reshape(len(keys), heads, *keys.shape[2:]),
-            "The shape is right. But within a head of yours a word stands several "
-            "times.",
-            "Repeat the sets, not the positions. Which axis are the sets?",
+            "The shape is right. But within each of your heads, a word appears "
+            "several times.",
+            "Repeat the sets, not the positions. Which axis holds the sets?",
         ),
         Mistake(
             "too many copies of each",
@@ -72,7 +72,7 @@ LEND = Exercise(
             "as many copies as there are sets",
             lambda keys, heads: keys.repeat_interleave(keys.shape[1], 1),
             "You copy each set as often as there are sets. How many heads share one?",
-            "All copies together are num_heads: divide.",
+            "There are num_heads copies in all: divide.",
         ),
         Mistake(
             "all read the first set",
@@ -83,11 +83,12 @@ LEND = Exercise(
         Mistake(
             "all read the average",
             lambda keys, heads: _every(keys.mean(1, keepdim=True), heads),
-            "Nothing is to be mixed: a set is lent as it is.",
-            "Every number of the result stands in keys already.",
+            "Nothing should be mixed: a set is lent as it is.",
+            "Every number in the result is already in keys.",
         ),
     ),
-    "How many heads share a set? Then every set so many times, copies side by side.",
+    "How many heads share a set? Then repeat every set that many times, copies side "
+    "by side.",
     trains=True,
 )
 
@@ -121,13 +122,13 @@ CACHE = Exercise(
         Mistake(
             "keys alone",
             lambda: 16 * 6 * 64 * 4,
-            "Half of it. What is stored beside the keys?",
+            "That is half of it. What is stored besides the keys?",
             "Which letter of Q, K, V is still missing?",
         ),
         Mistake(
             "numbers, not bytes",
             lambda: 2 * 16 * 6 * 64,
-            "You have counted numbers. How many bytes has one of them?",
+            "You have counted numbers. How many bytes does each take?",
             "The last of the sizes given is still unused.",
         ),
         Mistake(
@@ -192,13 +193,13 @@ SIGN = Exercise(
         Mistake(
             "only lower counts",
             lambda ours, others: bool((ours < others).all()),
-            "A change that harms for every seed is a verdict as well.",
+            "A change that hurts every seed is a verdict as well.",
             "There are two directions. You ask about one.",
         ),
         Mistake(
             "only higher counts",
             lambda ours, others: bool((ours > others).all()),
-            "A change that helps for every seed is a verdict as well.",
+            "A change that helps every seed is a verdict as well.",
             "There are two directions. You ask about one of them.",
         ),
         Mistake(
@@ -229,13 +230,13 @@ SIGN = Exercise(
         Mistake(
             "a tie counts as lower",
             _nowhere_or_everywhere(torch.gt),
-            "You take what is nowhere higher for lower. What else may it be?",
+            "You treat “nowhere higher” as “lower”. What else could it be?",
             "Ask about both directions: is it lower everywhere?",
         ),
         Mistake(
             "a tie counts as higher",
             _nowhere_or_everywhere(torch.lt),
-            "You take what is nowhere lower for higher. What else may it be?",
+            "You treat “nowhere lower” as “higher”. What else could it be?",
             "Ask about both directions: is it higher everywhere?",
         ),
         Mistake(

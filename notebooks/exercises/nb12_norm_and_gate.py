@@ -104,9 +104,9 @@ RMS = Exercise(
         Mistake(
             "eps as a lower bound of the root",
             lambda x, scale, eps: scale * x / _square(x).sqrt().clamp(min=eps),
-            "Only small positions are off. You hold the root at eps from below. Where "
-            "does ε stand in the equation?",
-            "eps is added, to the mean of the squares.",
+            "Only small positions are off. You keep the root from falling below eps. "
+            "Where does ε stand in the equation?",
+            "eps is added to the mean of the squares.",
         ),
         Mistake(
             "the root is missing",
@@ -132,15 +132,15 @@ RMS = Exercise(
         Mistake(
             "stretched by 1 + scale",
             lambda x, scale, eps: rms_norm(x, 1 + scale, eps),
-            "With a scale of ones your result is twice too large. Does this model keep "
-            "its scale minus 1, as some do?",
-            "The scale is multiplied as it is.",
+            "With a scale of ones, your result is double what it should be. Does this "
+            "model keep its scale minus 1, as some do?",
+            "Multiply by the scale as it is.",
         ),
         Mistake(
             "eps forgotten",
             lambda x, scale, eps: scale * x / _square(x).sqrt(),
             "Only small positions are off. One argument is unused.",
-            "ε keeps a position of zeros from 0 divided by 0.",
+            "For a position of zeros, ε prevents 0 divided by 0.",
         ),
         Mistake(
             "the scale is forgotten",
@@ -199,7 +199,7 @@ GATE = Exercise(
         Mistake(
             "gate and up exchanged",
             lambda x, g, u, d: (x @ g.T * F.silu(x @ u.T)) @ d.T,
-            "A model trained this way learns as well. With weights from elsewhere it "
+            "A model trained this way learns, too. With weights from elsewhere it "
             "writes nonsense: which of the two is bent?",
             "SiLU stands around one of the two products in the equation. Which?",
         ),
@@ -212,7 +212,7 @@ GATE = Exercise(
         Mistake(
             "GELU for SiLU",
             lambda x, g, u, d: (F.gelu(x @ g.T) * (x @ u.T)) @ d.T,
-            "Nearly: your bend and the right one lie close together.",
+            "Close: your bend and the right one are nearly the same.",
             "Your bend has a cousin that dips lower on the left.",
         ),
         Mistake(
@@ -238,18 +238,18 @@ GATE = Exercise(
             "the sum for the product",
             lambda x, g, u, d: (F.silu(x @ g.T) + x @ u.T) @ d.T,
             "A gate at 0 should let nothing pass. Yours lets everything pass.",
-            "⊙ in the equation: number by number, but not added.",
+            "⊙ in the equation works number by number, but does not add.",
         ),
         Mistake(
             "both are bent",
             lambda x, g, u, d: (F.silu(x @ g.T) * F.silu(x @ u.T)) @ d.T,
             "The candidate may be negative. You have bent it, too.",
-            "Count how often SiLU stands in the equation.",
+            "Count how often SiLU appears in the equation.",
         ),
         Mistake(
             "the product is bent",
             lambda x, g, u, d: F.silu((x @ g.T) * (x @ u.T)) @ d.T,
-            "First gated, then bent. What does SiLU hold between its brackets?",
+            "You gate first, then bend. What is inside the parentheses of SiLU?",
             "Bend before you multiply.",
         ),
     ),
@@ -288,7 +288,7 @@ HIDDEN = Exercise(
             lambda: 1536,
             "Two matrices go up in place of one, true. But the one that comes down "
             "got narrower, too.",
-            "Write it as an equation: so many matrices times 768 times width.",
+            "Write it as an equation: the number of matrices times 768 times width.",
         ),
         Mistake(
             "a quarter less",
@@ -310,7 +310,8 @@ HIDDEN = Exercise(
             "Your factor is right. What is it a factor of?",
         ),
     ),
-    "Weights of the old layer: two matrices. Of the new one: three. Set them equal.",
+    "Weights of the old layer: two matrices. Weights of the new one: three. Set them "
+    "equal.",
     predicts=True,
 )
 

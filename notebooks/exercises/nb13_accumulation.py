@@ -194,7 +194,7 @@ ACCUMULATE = Exercise(
             _loop(lambda added, labels, parts: added / _counted(labels)),
             "Three parts make a step about three times as long as the whole batch "
             "would.",
-            "backward *adds* gradients. By what must each part be divided before it?",
+            "backward *adds* gradients. What must each part be divided by before that?",
         ),
         Mistake(
             "sums without a division",
@@ -217,7 +217,7 @@ ACCUMULATE = Exercise(
                 )
             ),
             "You weigh each part by its size, so one that is half padding counts as "
-            "much as a full one. Over what is the loss of a part a mean?",
+            "much as a full one. What is the loss of a part a mean over?",
             "Weigh each mean by the number of labels that it is a mean of.",
         ),
         Mistake(
@@ -248,7 +248,8 @@ ACCUMULATE = Exercise(
         Mistake(
             "only the reported loss weighs the parts alike",
             _mean_of_means_reported,
-            "The model moves as it should. The number that you report is another one.",
+            "The model moves as it should. The number that you report is a different "
+            "one.",
             "Weigh the losses that you add up as you weigh their gradients.",
         ),
         Mistake(
@@ -272,8 +273,8 @@ ACCUMULATE = Exercise(
             _loop(_right, empties="never"),
             "The first two losses are right, the third is not: the second step went "
             "two ways at once.",
-            "backward adds to what stands in .grad. From batch to batch, who empties "
-            "it?",
+            "backward adds to what is already in .grad. Who empties it from batch to "
+            "batch?",
         ),
         Mistake(
             "every loss is that of the first weights",
@@ -285,7 +286,7 @@ ACCUMULATE = Exercise(
     ),
     "Two loops, one inside the other: over batches, and over the parts of a batch. "
     "Count the labels of the whole batch first. The inner loop only collects "
-    "gradients; what belongs once to a batch stands outside of it.",
+    "gradients; what happens once per batch belongs outside it.",
     shared=full_batches_of_the_course,
     plain=True,
 )

@@ -69,8 +69,8 @@ CLIP = Exercise(
             lambda gradients, most: [
                 g * (most / g.norm()).clamp(max=1.0) for g in gradients
             ],
-            "Within a tensor the direction stays, but a layer of long gradients loses "
-            "more than others.",
+            "Within a tensor the direction stays, but a layer with long gradients "
+            "loses more than the others.",
             "One length for all of them together, as if they were one long vector.",
         ),
         Mistake(
@@ -78,17 +78,17 @@ CLIP = Exercise(
             lambda gradients, most: [
                 g * (most / _lengths(gradients).norm()) for g in gradients
             ],
-            "A short gradient is lengthened. When is nothing to be done?",
-            "A factor above 1 is not wanted.",
+            "A short gradient is lengthened. When should nothing be done?",
+            "The factor should never be above 1.",
         ),
         Mistake(
             "small ones grow, and only zeros stay",
             lambda gradients, most: [
                 g * (most / (_lengths(gradients).norm() + 1e-12)) for g in gradients
             ],
-            "A short gradient is lengthened, unless it is 0. When is nothing to be "
+            "A short gradient is lengthened, unless it is 0. When should nothing be "
             "done?",
-            "Your factor may be above 1. Which factors are wanted?",
+            "Your factor can be above 1. Which factors are wanted?",
         ),
         Mistake(
             "lengths added up",
@@ -116,9 +116,9 @@ CLIP = Exercise(
                 else g
                 for g in gradients
             ],
-            "The factor is right. But you decide by the square of the length whether "
-            "to use it.",
-            "Compare what may be at most `most`: the length itself.",
+            "The factor is right. But you use the square of the length to decide "
+            "whether to apply it.",
+            "Compare the quantity that `most` limits: the length itself.",
         ),
         Mistake(
             "short tensors are left as they are",
@@ -138,15 +138,15 @@ CLIP = Exercise(
                 else g
                 for g in gradients
             ],
-            "What is too long gets the length 1. How long may it be?",
-            "One argument is missing in your factor.",
+            "Whatever is too long is cut to length 1. How long may it be?",
+            "One argument is missing from your factor.",
         ),
         Mistake(
             "0 divided by 0",
             _by_directions,
             "You divide each gradient by the common length. What do you get if all "
             "gradients are 0?",
-            "Compute the factor first and hold it at 1. Then multiply once.",
+            "Compute the factor first and cap it at 1. Then multiply once.",
         ),
     ),
     "First one number: the length of all gradients as one long vector. Then a factor.",

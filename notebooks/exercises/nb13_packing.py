@@ -123,7 +123,7 @@ PACK = Exercise(
             "no end between the stories",
             _from(lambda rows, eos: _stream(rows, eos, between=False)),
             "One story runs into the next, and nothing ever says stop.",
-            "After every row one more token belongs into the stream.",
+            "After every row, one more token belongs in the stream.",
         ),
         Mistake(
             "the stream begins without an end",
@@ -136,7 +136,7 @@ PACK = Exercise(
             "no end anywhere",
             _from(lambda rows, eos: _stream(rows, eos, first=False, between=False)),
             "One argument is unused. How would a reader know where a story stops?",
-            "The stream holds an end before the first row and one behind each row.",
+            "The stream holds an end before the first row and one after each row.",
         ),
         Mistake(
             "one end behind all stories",
@@ -145,14 +145,16 @@ PACK = Exercise(
                     [_stream(rows, eos, between=False), torch.tensor([eos])]
                 )
             ),
-            "Your stream has an end at both ends and none between two stories.",
-            "An end belongs behind *each* row.",
+            "Your stream starts and stops with an end, but has none between two "
+            "stories.",
+            "An end belongs after *each* row.",
         ),
         Mistake(
             "the last end of the stream is never a label",
             _without_last,
-            "Right, unless the stream ends just where a window does: then yours is "
-            "left out. Is the last end in your stream, and may it be a label?",
+            "Right, unless the stream ends just where a window does: then your last "
+            "window is left out. Is the last end in your stream, and may it be a "
+            "label?",
             "An end follows *each* row. And a window needs length + 1 tokens, not "
             "more.",
         ),
@@ -168,7 +170,8 @@ PACK = Exercise(
             lambda *given: blocks(*given)[::-1],
             "Your labels hold what comes *before* each input. What is the model to "
             "guess?",
-            "Of the two, the inputs begin with the first token of the stream.",
+            "Of the two, it is the inputs that begin with the first token of the "
+            "stream.",
         ),
         Mistake(
             "labels equal inputs",
@@ -193,20 +196,21 @@ PACK = Exercise(
         Mistake(
             "a label behind the end of the stream",
             _one_too_many,
-            "Behind the last end nothing follows, so it has no label. You made one up.",
+            "Nothing follows the last end, so it has no label. You made one up.",
             "The last token of the stream is a label, never an input.",
         ),
         Mistake(
             "a label is lost at each border",
             _apart,
-            "Each window is cut off for itself, then shifted: the first token of the "
-            "next one is no token's label.",
+            "Each window is cut out first, then shifted: the first token of the next "
+            "one is never a label.",
             "Shift the whole stream first. Then cut both.",
         ),
         Mistake(
             "windows overlap",
             _overlapping,
-            "Each token is a label many times. Side by side, it is one once.",
+            "Each token is a label many times. With windows side by side, it would be "
+            "only once.",
             "How far apart are the beginnings of two windows?",
         ),
     ),

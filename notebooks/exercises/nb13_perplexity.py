@@ -82,7 +82,7 @@ PERPLEXITY = Exercise(
         Mistake(
             "powers of two",
             lambda logits, labels: 2 ** label_loss(logits, labels, 0.0).item(),
-            "PyTorch's losses are in nats. Which number belongs below them?",
+            "PyTorch's losses are in nats. Which base goes with nats?",
             "2 goes with bits: with nats goes the base of the natural logarithm.",
         ),
         Mistake(
@@ -101,7 +101,8 @@ PERPLEXITY = Exercise(
         Mistake(
             "sentence by sentence",
             _by_sentence,
-            "A short sentence has the same say as a long one. Is a token a token?",
+            "A short sentence has as much say as a long one. Should every token count "
+            "the same?",
             "One mean over all counted labels of the batch, not a mean of means.",
         ),
         Mistake(
@@ -122,12 +123,12 @@ PERPLEXITY = Exercise(
             "softmax twice",
             lambda logits, labels: perplexity(logits.softmax(-1), labels),
             "You hand over probabilities. What does F.cross_entropy take?",
-            "F.cross_entropy makes the softmax itself. Give it the logits.",
+            "F.cross_entropy does the softmax itself. Give it the logits.",
         ),
         Mistake(
             "e to minus the loss",
             lambda logits, labels: 1 / perplexity(logits, labels),
-            "Yours is below 1 and falls as the model gets more unsure.",
+            "Your result is below 1 and falls as the model gets less sure.",
             "The loss is the mean of −ln p, so its minus sign is there already.",
         ),
         Mistake(

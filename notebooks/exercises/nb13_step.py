@@ -140,7 +140,7 @@ STEP = Exercise(
             _order(_back, _move),
             "The first two losses are right, the third is not: the second step went "
             "two ways at once.",
-            "backward *adds* to what stands in .grad. Who empties it?",
+            "backward *adds* to what is already in .grad. Who empties it?",
         ),
         Mistake(
             "every loss is that of the first weights",
@@ -153,8 +153,8 @@ STEP = Exercise(
         Mistake(
             "shifted twice",
             _shifted,
-            "Your model learns the token after the next. What do the labels of a batch "
-            "hold already?",
+            "Your model learns the token after the next one. What do the labels of a "
+            "batch already hold?",
             "inputs[t] and labels[t] belong together: see section 1.",
         ),
         Mistake(
@@ -166,7 +166,7 @@ STEP = Exercise(
         Mistake(
             "measured after the step",
             _late,
-            "These losses have already seen their batch: too good by one step.",
+            "The model has already seen each batch: its losses are one step too good.",
             "The loss that gives the gradients is the one to keep.",
         ),
         Mistake(
@@ -186,7 +186,7 @@ STEP = Exercise(
             "softmax twice",
             _by(lambda logits, labels: label_loss(logits.softmax(-1), labels, 0.0)),
             "You hand over probabilities. What does F.cross_entropy take?",
-            "F.cross_entropy makes the softmax itself. Give it the logits.",
+            "F.cross_entropy does the softmax itself. Give it the logits.",
         ),
         Mistake(
             "steps of a sum",

@@ -143,8 +143,8 @@ CACHE = Exercise(
         Mistake(
             "turned as at position 0, or not at all",
             lambda *given: _at(0, given),
-            "Row 0 of the tables turns nothing, and nothing is turned in your step. At "
-            "which position does the new token stand?",
+            "Row 0 of the tables turns nothing, and nothing is turned in your step. "
+            "Which position is the new token at?",
             "The cache knows how long the text is. Which axis of keys says so?",
         ),
         Mistake(
@@ -157,22 +157,23 @@ CACHE = Exercise(
             "one position too early",
             lambda *given: _at(given[3].shape[-2] - 1, given),
             "With t positions kept you turn by the row of the last one.",
-            "Positions count from 0, so t kept ones end at t − 1. What is free?",
+            "Positions count from 0, so t kept ones end at t − 1. Which one is free?",
         ),
         Mistake(
             "one position too early, by a slice",
             _row_before,
             "Your slice of the tables ends before the new position, and is empty at "
             "the very beginning.",
-            "With t positions kept, the new one has number t. A slice includes its "
+            "With t positions kept, the new one is number t. A slice includes its "
             "start.",
         ),
         Mistake(
             "a causal mask that starts at the first key",
             _first_key_only,
-            "Your query sees the first key alone. `is_causal=True` lines the triangle "
+            "Your query sees only the first key. `is_causal=True` lines the triangle "
             "up with key 0.",
-            "One new token may see all that is kept, and itself. Hide what?",
+            "One new token may see all that is kept, and itself. What is there to "
+            "hide?",
         ),
         Mistake(
             "the new key is not turned",
@@ -214,9 +215,9 @@ CACHE = Exercise(
         Mistake(
             "old keys are turned again",
             _turned_again,
-            "The kept keys were turned when they came. Yours turn a little further "
+            "The kept keys were turned when they came. You turn them a little further "
             "with each token.",
-            "Turn first, append then: only what is new needs it.",
+            "Turn first, then append: only what is new needs turning.",
         ),
         Mistake(
             "values are turned too",
@@ -241,8 +242,8 @@ CACHE = Exercise(
         Mistake(
             "the new token does not see itself",
             _not_itself,
-            "You ask the old positions only. The first token would have none.",
-            "Append first, attend then.",
+            "You ask only the old positions. The first token would have none to ask.",
+            "Append first, then attend.",
         ),
         Mistake(
             "the old ones are dropped",
@@ -260,7 +261,8 @@ CACHE = Exercise(
         Mistake(
             "values are not kept",
             lambda *given: (*cached_step(*given)[:2], given[4]),
-            "Keys grow, values do not: at the next token their numbers differ.",
+            "Keys grow, values do not: at the next token there are more keys than "
+            "values.",
             "Whatever happens to the keys' length happens to the values' length.",
         ),
     ),
@@ -319,13 +321,14 @@ COMPUTED = Exercise(
         Mistake(
             "the first call reads nothing",
             lambda: (sum(range(150)), 150),
-            "Your calls without a cache read 0, 1, 2, … ids. What asks the first one?",
+            "Your calls without a cache read 0, 1, 2, … ids. What does the first one "
+            "predict from?",
             "Before the first token is written there is one id: eos.",
         ),
         Mistake(
             "the last token is read as well",
             lambda: (sum(range(1, 152)), 151),
-            "151 ids stand there in the end. Who asks for what follows the last one?",
+            "In the end there are 151 ids. Who asks what follows the last one?",
             "There are as many calls as written tokens. What does the last call read?",
         ),
     ),

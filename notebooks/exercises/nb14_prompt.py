@@ -242,7 +242,7 @@ ROWS = Exercise(
         Mistake(
             "all rows must stop in the same step",
             _all_at_once,
-            "Rows stop apart. You wait for a step at which all of them stop.",
+            "Rows stop at different steps. You wait for one at which all of them stop.",
             "Remember from step to step which rows still go on.",
         ),
         Mistake(
@@ -254,20 +254,20 @@ ROWS = Exercise(
         Mistake(
             "ended rows write on",
             _write_on,
-            "A row goes on behind its stop_id with tokens of the next story.",
+            "A row goes on after its stop_id with tokens of the next story.",
             "What should be appended to a row that ended in an earlier step?",
         ),
         Mistake(
             "an ended row wakes up",
             _wakes_up,
-            "A row takes one pad_id behind its stop_id, and then it writes on.",
+            "A row takes one pad_id after its stop_id, and then it keeps writing.",
             "Once ended, a row stays so: look at more than its last token.",
         ),
         Mistake(
             "an end is remembered for one step",
             _remembered_for_one_step,
             "Your truth values are made anew in each step, so an ended row takes one "
-            "pad_id and writes on. What has to be kept from the step before?",
+            "pad_id and keeps writing. What has to be kept from the step before?",
             "Join what you knew with what is new. An ended row never goes on.",
         ),
         Mistake(
@@ -279,8 +279,8 @@ ROWS = Exercise(
         Mistake(
             "filled up with stop_id",
             _stops_for_pads,
-            "An ended row repeats stop_id. Behind the first one belongs pad_id.",
-            "Two ids are given. Which of them fills?",
+            "An ended row repeats stop_id. After the first one, it should take pad_id.",
+            "Two ids are given. Which of them is the filler?",
         ),
         Mistake(
             "a stop id in the prompt counts",
@@ -306,7 +306,7 @@ ROWS = Exercise(
             "the last stop_id is left out",
             _last_stop_is_dropped,
             "You leave the loop before the last stop_id is appended.",
-            "In which order: choose, append, then ask whether all have ended.",
+            "The order is: choose, append, then ask whether all have ended.",
         ),
         Mistake(
             "`most` counts the prompt",
@@ -325,14 +325,14 @@ ROWS = Exercise(
         Mistake(
             "it always writes `most` tokens",
             _never_early,
-            "All rows have ended, and you go on to append columns of padding.",
+            "All rows have ended, and you keep appending columns of padding.",
             "When has every row ended?",
         ),
         Mistake(
             "ended rows are padded, but all must stop in the same step",
             _pads_and_waits,
-            "The padding is right. But rows stop apart, and you wait for a step at "
-            "which all of them stop.",
+            "The padding is right. But rows stop at different steps, and you wait for "
+            "one at which all of them stop.",
             "You know which rows have ended. Leave the loop when all have, at whatever "
             "step.",
         ),
@@ -416,13 +416,13 @@ PREFILL = Exercise(
         Mistake(
             "the triangle starts at the first key",
             lambda *given: _masked(given, 0),
-            "Your first new token sees key 0 alone. `is_causal=True` does the same.",
+            "Your first new token sees only key 0. `is_causal=True` does the same.",
             "New token 0 stands at position t, so it may see t + 1 keys.",
         ),
         Mistake(
             "no mask",
             lambda *given: _masked(given, given[0].shape[-2] + given[3].shape[-2]),
-            "The last new token is right; the others see tokens behind them.",
+            "The last new token is right; the others see tokens that come after them.",
             "One new token needs no mask. Several do.",
         ),
         Mistake(
@@ -455,14 +455,14 @@ PREFILL = Exercise(
                 q, old_k, old_v
             ),
             "Your new tokens see neither each other nor themselves.",
-            "Append the new keys and values first, attend then.",
+            "Append the new keys and values first, then attend.",
         ),
         Mistake(
             "the new ones do not see each other",
             _itself_and_the_cached,
             "Each new token sees the kept ones and itself. May it see the new ones "
             "before it?",
-            "New token i stands behind i other new ones.",
+            "New token i comes after i other new ones.",
         ),
         Mistake(
             "one key too few",
@@ -485,14 +485,14 @@ PREFILL = Exercise(
         Mistake(
             "the kept ones are left out",
             lambda q, k, v, *old: _masked((q, k, v, *(x[:, :, :0] for x in old)), 0),
-            "The new tokens see each other only: what came before is lost.",
+            "The new tokens see only each other: what came before is lost.",
             "Which keys come before the new ones, and in which order?",
         ),
         Mistake(
             "the new ones in front",
             _behind,
-            "Your new keys stand in front of the old ones, and the mask hides others "
-            "than you think.",
+            "Your new keys stand in front of the old ones, and the mask hides "
+            "different ones than you think.",
             "The order of `cat` is the order of the text.",
         ),
     ),

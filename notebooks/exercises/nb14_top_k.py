@@ -54,13 +54,13 @@ TOP_K = Exercise(
         Mistake(
             "one too many",
             lambda scores, k: _keep(scores, _is_top(scores, k + 1)),
-            "Count the entries above 0 in a row of yours: k + 1.",
+            "Count the entries above 0 in one of your rows: k + 1.",
             "With k = 1 a single token must be left. Which comparison lets two pass?",
         ),
         Mistake(
             "one too few",
             lambda scores, k: _keep(scores, _is_top(scores, k - 1)),
-            "Count the entries above 0 in a row of yours: k − 1.",
+            "Count the entries above 0 in one of your rows: k − 1.",
             "The token at place k is one of the k. Should the comparison be strict?",
         ),
         Mistake(
@@ -100,15 +100,15 @@ TOP_K = Exercise(
             "a score of 0 is not cut",
             lambda scores, k: (scores * _is_top(scores, k)).softmax(-1),
             "You set the other scores to 0 and softmax. What is e⁰?",
-            "Which score has a power of exactly 0? Or cut after the softmax.",
+            "e to the power of which score is exactly 0? Or cut after the softmax.",
         ),
         Mistake(
             "softmax twice",
             lambda scores, k: (
                 scores.softmax(-1).masked_fill(~_is_top(scores, k), -torch.inf)
             ).softmax(-1),
-            "The right tokens, but nearly equal shares: you softmax what a softmax has "
-            "made.",
+            "The right tokens, but nearly equal shares: you take the softmax of a "
+            "softmax.",
             "After a softmax, rescale by a division.",
         ),
         Mistake(
@@ -122,7 +122,7 @@ TOP_K = Exercise(
             lambda scores, k: _keep(scores, scores.argsort(descending=True) < k),
             "argsort says which token stands at place r. You read it as the place of "
             "token r.",
-            "Use the numbers of the first k as places in the row.",
+            "Use the first k entries as places in the row.",
         ),
         Mistake(
             "it does not sum to 1",
@@ -185,8 +185,8 @@ MIN_P = Exercise(
             lambda scores, min_p: _keep(
                 scores, scores.softmax(-1) >= min_p
             ).nan_to_num(),
-            "You ask whether p ≥ min_p, and a row in which no token is so likely gets "
-            "zeros.",
+            "You ask whether p ≥ min_p, and a row in which no token is that likely "
+            "gets zeros.",
             "The line moves with the row: min_p is a share of the largest probability.",
         ),
         Mistake(
@@ -229,7 +229,7 @@ MIN_P = Exercise(
                 scores * (min_p_probabilities(scores, min_p) > 0)
             ).softmax(-1),
             "You set the other scores to 0 and softmax. What is e⁰?",
-            "Which score has a power of exactly 0? Or cut after the softmax.",
+            "e to the power of which score is exactly 0? Or cut after the softmax.",
         ),
         Mistake(
             "softmax twice",
@@ -238,8 +238,8 @@ MIN_P = Exercise(
                     min_p_probabilities(scores, min_p) == 0, -torch.inf
                 )
             ).softmax(-1),
-            "The right tokens, but nearly equal shares: you softmax what a softmax has "
-            "made.",
+            "The right tokens, but nearly equal shares: you take the softmax of a "
+            "softmax.",
             "After a softmax, rescale by a division.",
         ),
         Mistake(

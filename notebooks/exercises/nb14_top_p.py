@@ -119,8 +119,9 @@ TOP_P = Exercise(
         Mistake(
             "one too many",
             _one_more,
-            "You keep the token that crosses, and the one behind it.",
-            "Shifting and subtracting both look one place back. One is enough.",
+            "You keep the token that crosses, and the one after it.",
+            "Shifting and subtracting both look one place back. One of the two is "
+            "enough.",
         ),
         Mistake(
             "each token against 1 − p",
@@ -143,21 +144,21 @@ TOP_P = Exercise(
             lambda scores, p: normalized(
                 scores.softmax(-1) * (scores.softmax(-1) >= p)
             ),
-            "You ask each token alone whether it reaches p. Where no token is so "
+            "You ask each token alone whether it reaches p. Where no token is that "
             "likely, none is left.",
             "Top-p looks at sums: how much do the likelier tokens hold together?",
         ),
         Mistake(
             "the least likely come first",
             _from_the_least,
-            "You add up from the least likely token on, and so you keep the tail.",
+            "You start adding up at the least likely token, so you keep the tail.",
             "In which order does `sort` give its values, unless it is told otherwise?",
         ),
         Mistake(
             "softmax twice",
             _softmax_twice,
-            "The right tokens, but nearly equal shares: you softmax what a softmax has "
-            "made.",
+            "The right tokens, but nearly equal shares: you take the softmax of a "
+            "softmax.",
             "After a softmax, rescale by a division.",
         ),
         Mistake(
@@ -169,9 +170,9 @@ TOP_P = Exercise(
         Mistake(
             "cut in the unsorted order",
             _unsorted,
-            "You add up from token 0 on. The fewest tokens that reach p are the "
+            "You start adding up at token 0. The fewest tokens that reach p are the "
             "likeliest ones.",
-            "Rank first, cut then, and put back at the end.",
+            "Rank first, then cut, and put back at the end.",
         ),
         Mistake(
             "it does not sum to 1",
@@ -193,8 +194,8 @@ TOP_P = Exercise(
             "sort?",
         ),
     ),
-    "Sort the shares, add up what stands before each, cut where that reached p, send "
-    "the rest back to its columns, rescale.",
+    "Sort the shares, add up what comes before each, cut where that has reached p, "
+    "send the rest back to its columns, rescale.",
     shared=the_courses,
 )
 

@@ -107,24 +107,24 @@ ABLATE = Exercise(
             "a text is silenced, not a head",
             _wrong_axis(0),
             "You cleared one row of the batch, all heads of it.",
-            "“b h q d”: which place has h?",
+            "“b h q d”: in which place is h?",
         ),
         Mistake(
             "a query is silenced, not a head",
             _wrong_axis(2),
             "You cleared one position in all heads.",
-            "“b h q d”: which place has h?",
+            "“b h q d”: in which place is h?",
         ),
         Mistake(
             "one number of each head is silenced",
             _wrong_axis(3),
             "You cleared one component of every head's context.",
-            "“b h q d”: which place has h?",
+            "“b h q d”: in which place is h?",
         ),
         Mistake(
             "the whole layer is silenced",
             lambda context, to_output, head: to_output(_merge(0 * context)),
-            "No head adds anything any more. Whose price would you measure?",
+            "No head adds anything anymore. Whose price would you measure?",
             "The other heads go on as if nothing had happened.",
         ),
         Mistake(
@@ -137,7 +137,7 @@ ABLATE = Exercise(
         Mistake(
             "the head before it is silenced",
             _head_before,
-            "Another head is silent, the one with the number before.",
+            "A different head is silent, the one numbered one lower.",
             "Heads count from 0, and so do the places of an axis.",
         ),
         Mistake(
@@ -185,8 +185,8 @@ ABLATE = Exercise(
         Mistake(
             "merged with the width before the head",
             _width_first,
-            "The right head is silent. Then the first numbers of all heads lie side by "
-            "side, then their second ones.",
+            "The right head is silent. But then the first numbers of all heads lie "
+            "side by side, followed by their second ones.",
             "Each slice of the output projection expects all numbers of one head.",
         ),
         Mistake(

@@ -217,8 +217,8 @@ HOOK = Exercise(
         Mistake(
             "all hooks of the module are removed",
             _removes_all,
-            "Yours is gone, and so is a hook that the module had before you came. The "
-            "model is not as it was.",
+            "Your hook is gone, and so is one that the module already had. The model "
+            "is not as it was.",
             "register_forward_hook returns a handle. Its remove() takes away this one "
             "hook and no other.",
         ),
@@ -231,7 +231,8 @@ HOOK = Exercise(
         Mistake(
             "what is recorded is already changed",
             _records_the_change,
-            "The first tensor is what goes on, not what the module itself returned.",
+            "The first tensor is what is passed on, not what the module itself "
+            "returned.",
             "Keep the output before you call change.",
         ),
         Mistake(
@@ -249,7 +250,7 @@ HOOK = Exercise(
         Mistake(
             "the change is made of the input",
             _change_of_the_input,
-            "Behind the module goes on a change of what came into it.",
+            "After the module, a changed version of what came into it is passed on.",
             "A hook gets (module, inputs, output). Which of them goes into change?",
         ),
         Mistake(
@@ -261,8 +262,9 @@ HOOK = Exercise(
         Mistake(
             "the module runs alone, on x",
             _outside,
-            "Inside the model this module does not get x, but what came before it.",
-            "Record in the forward pass that happens: keep the output in the hook.",
+            "Inside the model, this module is not given x, but what the part before "
+            "it returned.",
+            "Record during the actual forward pass: keep the output in the hook.",
         ),
         Mistake(
             "the change acts twice",
@@ -273,13 +275,13 @@ HOOK = Exercise(
         Mistake(
             "the last two are swapped",
             _two_places,
-            "The right three tensors, two of them in each other's place.",
-            "First the recorded, then under the hook, then without it.",
+            "The right three tensors, but two of them have traded places.",
+            "First the recorded output, then with the hook, then without it.",
         ),
     ),
     (
-        "Write a function hook(module, inputs, output) inside yours; it can append to "
-        "a list of yours.",
+        "Write a function hook(module, inputs, output) inside your own; it can append "
+        "to a list of yours.",
         "Find the module with model.get_submodule(name), give it the hook with "
         "register_forward_hook, and keep the handle that this returns.",
         "Run the model; handle.remove(); run the model once more.",

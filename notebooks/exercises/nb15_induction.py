@@ -108,12 +108,12 @@ INDUCTION = Exercise(
             "the earlier occurrence itself",
             _at(0),
             "You look at the same token as the query. What came *after* it?",
-            "The head wants to know how the story went on. One key further.",
+            "The head wants to know how the story went on. Go one key further.",
         ),
         Mistake(
             "the token before the earlier occurrence",
             lambda weights, ids: _at(-1)(weights, ids),
-            "One step to the wrong side: that is where the other head looks.",
+            "One step in the wrong direction: that is where the other head looks.",
             "What is proposed next came one place *later* in the text.",
         ),
         Mistake(
@@ -125,14 +125,14 @@ INDUCTION = Exercise(
         Mistake(
             "all earlier places count",
             _all_places,
-            "A token that comes a third time gives you two weights. How many does a "
+            "A token that comes a third time gives you two weights. How many should a "
             "query have?",
             "Of several earlier places the nearest one counts.",
         ),
         Mistake(
             "the place directly before the query is passed over",
             _not_side_by_side,
-            "The same token twice in a row: there, too, the second has an earlier "
+            "Take the same token twice in a row: the second one, too, has an earlier "
             "place. Does your search reach it?",
             "Earlier places go from 0 up to the one before the query.",
         ),
@@ -160,7 +160,7 @@ INDUCTION = Exercise(
             "the first text decides for all",
             _by_first_row,
             "You look up the places in row 0 of the ids, for every row of the weights.",
-            "Each text repeats at places of its own.",
+            "Each text has its repeats in its own places.",
         ),
         Mistake(
             "a mean of the texts' means",
@@ -200,13 +200,13 @@ NEXT_KEY = Exercise(
         Mistake(
             "the earlier occurrence",
             lambda: 3,
-            "There stands the first 17. The head knows already that it reads a 17.",
+            "The first 17 is there. The head already knows that it is reading a 17.",
             "What does it want to know? Go one step on from there.",
         ),
         Mistake(
             "before the earlier occurrence",
             lambda: 2,
-            "There stands the 6, which came *before* the first 17.",
+            "The 6 is there, which came *before* the first 17.",
             "Go one step in the other direction.",
         ),
         Mistake(
@@ -224,13 +224,13 @@ NEXT_KEY = Exercise(
         Mistake(
             "the answer itself",
             lambda: 10,
-            "There stands the wanted 20, but after the query: the mask hides it.",
+            "The wanted 20 is there, but after the query: the mask hides it.",
             "The same token stands in the first half too.",
         ),
         Mistake(
             "counted from 1",
             lambda: 5,
-            "At key 5 stands a 9.",
+            "Key 5 is a 9.",
             "You may have the right token. Its number counts from 0.",
         ),
         Mistake(
@@ -240,7 +240,7 @@ NEXT_KEY = Exercise(
             "Keys are numbered 0, 1, 2, … from the left.",
         ),
     ),
-    "Number the row from 0. Where did the query's token stand the first time?",
+    "Number the row from 0. Where did the query's token first appear?",
     predicts=True,
 )
 

@@ -60,8 +60,8 @@ LOOK_BACK = Exercise(
         Mistake(
             "the token after",
             lambda weights: weights.diagonal(1, -2, -1).mean(dim=(0, 2)),
-            "You read above the diagonal. In a causal map nothing stands there.",
-            "Rows ask. Is k one more or one less than q?",
+            "You read above the diagonal. A causal map has nothing there.",
+            "Rows are queries. Is k one more or one less than q?",
         ),
         Mistake(
             "all tokens before",
@@ -74,7 +74,7 @@ LOOK_BACK = Exercise(
             "how often it has the largest weight",
             _fraction_of_largest,
             "You count the queries whose largest weight is on the token before. Does "
-            "it matter to you whether that weight is 0.9 or 0.3?",
+            "it matter whether that weight is 0.9 or 0.3?",
             "Nothing is chosen: read the weights themselves, and take their mean.",
         ),
         Mistake(
@@ -102,7 +102,7 @@ LOOK_BACK = Exercise(
             "The mean runs over the batch as well.",
         ),
     ),
-    "The weights meant lie on one diagonal; which one? Then a mean over texts and "
+    "The weights you need lie on one diagonal; which one? Then a mean over texts and "
     "queries.",
 )
 

@@ -111,39 +111,42 @@ DEAD = Exercise(
         Mistake(
             "a gradient of zeros counts as life",
             _named(lambda g: g is None),
-            "You find what the loss never met. What did it meet and multiply by 0?",
-            "There are two kinds of dead: no gradient, and nothing but zeros in it.",
+            "You find what the loss never used. What did it use, but multiply by 0?",
+            "Parameters can be dead in two ways: no gradient, or a gradient of "
+            "nothing but zeros.",
         ),
         Mistake(
             "no gradient counts as life",
             _named(lambda g: g is not None and not g.any()),
-            "You find gradients of zeros. What of parameters that have none?",
-            ".grad is None where backward never came by.",
+            "You find gradients that are all zeros. What about parameters that have "
+            "no gradient?",
+            ".grad is None where backward never reached.",
         ),
         Mistake(
             "a single zero is taken for death",
             _named(lambda g: g is None or not g.all()),
-            "An embedding has zeros for the words that are not in the batch. It lives.",
+            "An embedding's gradient is 0 for words that are not in the batch. Yet it "
+            "is alive.",
             "How many entries have to be 0 before nothing is learned?",
         ),
         Mistake(
             "plus and minus cancel",
             _named(lambda g: g is None or g.sum() == 0),
             "A gradient of 1 and −1 moves two weights, and you call it dead.",
-            "Summing loses the sign. Ask every entry for itself.",
+            "Signs cancel in a sum. Check every entry on its own.",
         ),
         Mistake(
             "a small sum of the gradient is taken for none",
             _named(lambda g: g is None or g.sum().abs() < 1e-6),
-            "Plus and minus cancel in your sum, and a gradient that is tiny and not 0 "
-            "counts as none. Which question belongs to every single entry?",
+            "Plus and minus cancel in your sum, and a tiny gradient that is not 0 "
+            "counts as none. What should you ask of every single entry?",
             "Look at the entries, not at their sum, and compare with 0 itself.",
         ),
         Mistake(
             "a small gradient is taken for none",
             _named(lambda g: g is None or g.abs().max() < 1e-6),
-            "A gradient that is tiny and not 0 is a gradient, and Adam makes a whole "
-            "step of it.",
+            "A gradient that is tiny but not 0 is still a gradient, and Adam turns it "
+            "into a full step.",
             "Compare with 0 itself.",
         ),
         Mistake(
@@ -155,7 +158,7 @@ DEAD = Exercise(
         Mistake(
             "the living are listed",
             _named(lambda g: g is not None and bool(g.any())),
-            "All is found, and told the wrong way around: name the dead.",
+            "Everything is found, but reported the wrong way around: name the dead.",
             "Turn the condition around.",
         ),
     ),
@@ -241,7 +244,7 @@ MEMORY = Exercise(
         Mistake(
             "the mean loss decides",
             lambda losses_of, batches: sum(_last(losses_of, batches)) / 30 > 0.3,
-            "Who learns slowly and arrives is called sick.",
+            "A model that learns slowly but gets there is called sick.",
             "The beginning of a training is not its result.",
         ),
         Mistake(
@@ -262,7 +265,7 @@ MEMORY = Exercise(
         Mistake(
             "a last loss of just 0.3 is called sick",
             lambda losses_of, batches: _last(losses_of, batches)[-1] >= 0.3,
-            "All is right but at one number, the threshold itself.",
+            "Everything is right except at one number, the threshold itself.",
             "Is 0.3 above 0.3?",
         ),
         Mistake(
@@ -275,7 +278,7 @@ MEMORY = Exercise(
         Mistake(
             "upside down",
             lambda losses_of, batches: _last(losses_of, batches)[-1] < 0.3,
-            "All is found, and told the wrong way around: True means sick.",
+            "Everything is found, but reported the wrong way around: True means sick.",
             "Read the name of the function again.",
         ),
         Mistake(

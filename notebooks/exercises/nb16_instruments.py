@@ -361,14 +361,15 @@ LEAK = Exercise(
         Mistake(
             "the changed word itself is watched",
             _watch(LAST, slice(None)),
-            "An honest decoder rings. Whose output may move when a word changes?",
+            "An honest decoder is called sick. Which outputs may move when a word "
+            "changes?",
             "The output at a changed place reads that word. Leave such places out.",
         ),
         Mistake(
             "every cut, and the changed word is watched",
             _with_the_changed,
-            "All cuts are tried, and an honest decoder rings: the first changed word "
-            "may move its own output.",
+            "All cuts are tried, but an honest decoder is called sick: the first "
+            "changed word may move its own output.",
             "A slice up to cut ends before the place that changes. Yours is one "
             "longer.",
         ),
@@ -381,8 +382,9 @@ LEAK = Exercise(
         Mistake(
             "the past is changed, the later outputs are watched",
             _watch(FIRST, LATER),
-            "You found out whether it remembers. That is what a decoder is for.",
-            "The arrow of a leak points back: from a later word to an earlier output.",
+            "You tested whether it remembers the past. Remembering is what a decoder "
+            "is for.",
+            "A leak points backward: from a later word to an earlier output.",
         ),
         Mistake(
             "only the last word is changed",
@@ -393,7 +395,7 @@ LEAK = Exercise(
         Mistake(
             "only the first output is watched",
             _watch(LATER, FIRST),
-            "A model gets away whose leak lies near the end.",
+            "A model whose leak lies near the end goes unnoticed.",
             "Every place between two words is a border that a leak may cross.",
         ),
         Mistake(
@@ -420,29 +422,31 @@ LEAK = Exercise(
         Mistake(
             "every cut must leak",
             _cuts(ask=all),
-            "A model that peeks at one place only gets away. How many leaks make it "
-            "sick?",
+            "A model that peeks at only one place goes unnoticed. How many leaks make "
+            "it sick?",
             "One output that moves is enough: any or all?",
         ),
         Mistake(
             "only the next word is changed",
             _next_only,
-            "Each output is asked about the word directly after it. What of a model "
-            "that peeks two words ahead?",
+            "You check each output only against the word right after it. What about a "
+            "model that peeks two words ahead?",
             "Change all words after the cut, and watch all outputs before it.",
         ),
         Mistake(
             "the later words are put in reverse",
             _cuts(change=lambda later: later.flip(1)),
-            "The same words come later, in another order. Does their sum move, and "
-            "what has changed when only one word comes later?",
+            "The later words are the same, only reordered. Does their sum change, and "
+            "what is different when only one word comes later?",
             "Every later word must become another word.",
         ),
         Mistake(
             "the later words become 0",
             _cuts(change=torch.zeros_like),
-            "A later word that is 0 stays what it was, and a leak of it gets away.",
-            "Every later word must become another word. What makes another of each?",
+            "A later word that is already 0 stays the same, so its leak goes "
+            "unnoticed.",
+            "Every later word must become a different word. What turns each into a "
+            "different one?",
         ),
         Mistake(
             "compared bit for bit",
@@ -453,7 +457,7 @@ LEAK = Exercise(
         Mistake(
             "upside down",
             lambda logits, ids, size: not leaks_future(logits, ids, size),
-            "All is found, and told the wrong way around: True means sick.",
+            "Everything is found, but reported the wrong way around: True means sick.",
             "Honest models should give False.",
         ),
     ),
@@ -501,15 +505,15 @@ ORDER = Exercise(
             lambda outputs, ids: (
                 not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, 0])
             ),
-            "You follow the last word, but it stands first now. In a causal model it "
-            "sees no other word there, so a blind one seems to read.",
+            "You follow the last word, but now it comes first. In a causal model it "
+            "sees no other word there, so a blind model seems to read the order.",
             "Turn around the words before the last, and keep the last.",
         ),
         Mistake(
             "outputs of moved words are compared",
             lambda outputs, ids: not _moved(outputs(ids), outputs(_reversed(ids))),
-            "A bag of words moves its vectors along with its words. You call it able "
-            "to read.",
+            "A bag of words moves its vectors along with its words. You conclude that "
+            "it reads the order.",
             "Compare where the same word stands before and after: at the end.",
         ),
         Mistake(
@@ -517,7 +521,7 @@ ORDER = Exercise(
             lambda outputs, ids: (
                 not _moved(outputs(ids)[:, -1], outputs(ids.flip(0))[:, -1])
             ),
-            "ids are “b t”. You turned an axis around, and each text stayed as it was.",
+            "ids are “b t”. You reversed an axis, but each text stayed as it was.",
             "Time is axis 1.",
         ),
         Mistake(
@@ -525,14 +529,14 @@ ORDER = Exercise(
             lambda outputs, ids: (
                 not _moved(outputs(ids)[:, -1], outputs(_swapped(ids))[:, -1])
             ),
-            "A model that takes two neighbors for one place is called blind. Is it?",
+            "A model that treats two neighbors as one place is called blind. Is it?",
             "Move more words: all before the last.",
         ),
         Mistake(
             "one number that stays is enough",
             _one_stays,
-            "A model that reads the order is called blind because one number of its "
-            "vector never changes. How many of them must stay?",
+            "A model that reads the order is called blind because one number in its "
+            "vector never changes. How many must stay the same?",
             "Look at the largest difference: any or all?",
         ),
         Mistake(
@@ -540,31 +544,32 @@ ORDER = Exercise(
             lambda outputs, ids: (
                 not _moved(outputs(ids)[:1, -1], outputs(_reversed(ids))[:1, -1])
             ),
-            "A model that reads the order in another text is called blind. Which texts "
-            "does your index leave?",
-            "The last output of each text: “b t m”, and only t loses its axis.",
+            "A model that reads the order in another text is called blind. Which "
+            "texts does your index keep?",
+            "The last output of each text: from “b t m”, only the t axis disappears.",
         ),
         Mistake(
             "a small move is taken for rounding",
             lambda outputs, ids: (
                 not _gap(outputs(ids), outputs(_reversed(ids)))[:, -1].max() > 0.1
             ),
-            "A model in which the order weighs little is called blind. How large is an "
-            "error of rounding?",
-            "Numbers of 64 bits differ by about 1e-15 when nothing has changed.",
+            "A model in which order matters only a little is called blind. How large "
+            "is a rounding error?",
+            "64-bit numbers differ by about 1e-15 when nothing has changed.",
         ),
         Mistake(
             "compared bit for bit",
             lambda outputs, ids: torch.equal(
                 outputs(ids)[:, -1], outputs(_reversed(ids))[:, -1]
             ),
-            "A blind model whose sums are rounded in another order seems to read.",
+            "A blind model whose sums are only rounded differently seems to read the "
+            "order.",
             "Allow for rounding: torch.allclose, or a difference above 1e-5.",
         ),
         Mistake(
             "upside down",
             lambda outputs, ids: not order_blind(outputs, ids),
-            "All is found, and told the wrong way around: True means blind.",
+            "Everything is found, but reported the wrong way around: True means blind.",
             "What should a model with positions give?",
         ),
     ),
@@ -596,7 +601,7 @@ SOURCE = Exercise(
         Mistake(
             "the target is changed",
             _deaf(lambda x: x, lambda x: _other(x, slice(None), VOCAB)),
-            "Every decoder listens to itself. To whom shall this one listen?",
+            "Every decoder listens to itself. What else should this one listen to?",
             "Keep the target. Change the other argument.",
         ),
         Mistake(
@@ -615,12 +620,14 @@ SOURCE = Exercise(
             "the source is only turned around",
             _deaf(lambda x: x.flip(1)),
             "A model that reads a bag of words hears nothing new, and is called deaf.",
-            "The same words in another order are the same words. Take others.",
+            "The same words in a different order are still the same words. Take "
+            "different ones.",
         ),
         Mistake(
             "sources change places",
             _deaf(lambda x: x.roll(1, dims=0)),
-            "In a batch of one row, nothing has changed: a healthy translator rings.",
+            "In a batch of one row, nothing has changed: a healthy translator is "
+            "called sick.",
             "Do not borrow the words from another row. Take other ids.",
         ),
         Mistake(
@@ -665,26 +672,27 @@ SOURCE = Exercise(
                 ).max()
                 > 0.1
             ),
-            "A model that listens a little is called deaf. How large is an error of "
-            "rounding?",
-            "Numbers of 64 bits differ by about 1e-15 when nothing has changed.",
+            "A model that listens a little is called deaf. How large is a rounding "
+            "error?",
+            "64-bit numbers differ by about 1e-15 when nothing has changed.",
         ),
         Mistake(
             "all words of the source become 0",
             _deaf(torch.zeros_like),
-            "A word that is 0 already stays what it was. A model that reads it and no "
-            "other is called deaf.",
-            "Leave no word of the source as it was. What makes another word of each?",
+            "A word that is already 0 stays the same. A model that reads only that "
+            "word is called deaf.",
+            "Leave no word of the source as it was. What turns each into a different "
+            "word?",
         ),
         Mistake(
             "upside down",
             lambda logits, *given: not ignores_source(logits, *given),
-            "All is found, and told the wrong way around: True means sick.",
+            "Everything is found, but reported the wrong way around: True means sick.",
             "What should a model that listens give?",
         ),
     ),
-    "Call it twice with the same target, and with two sources that have no word in "
-    "common at any place.",
+    "Call it twice, with the same target but with two sources that differ at every "
+    "place.",
     shared=ignores_source,
 )
 

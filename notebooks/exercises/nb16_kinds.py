@@ -90,14 +90,15 @@ KNOWN = Exercise(
         Mistake(
             "only logits of zeros are tried",
             _judged(lambda zeros, sure, v: (zeros - math.log(v)).abs() > 1e-3),
-            "A loss with a second softmax gets away: zeros give it ln V as well.",
+            "A loss with a second softmax goes unnoticed: it also gives ln V for "
+            "zeros.",
             "There is a second kind of logits whose loss you know without computing.",
         ),
         Mistake(
             "only sure logits are tried",
             _judged(lambda zeros, sure, v: sure.abs() > 1e-3),
-            "A loss in bits gets away: 0 bits are 0 nats.",
-            "What does a model that knows nothing owe for each word?",
+            "A loss in bits goes unnoticed: 0 bits are 0 nats.",
+            "What is the loss per word of a model that knows nothing?",
         ),
         Mistake(
             "one right number is enough",
@@ -106,15 +107,15 @@ KNOWN = Exercise(
                     (zeros - math.log(v)).abs() > 1e-3 and sure.abs() > 1e-3
                 )
             ),
-            "You ask for two wrong numbers. One wrong number is a sick loss.",
+            "You require two wrong numbers. One is enough to make a loss sick.",
             "Which word joins the two conditions: and, or?",
         ),
         Mistake(
             "a loss that is too small passes",
             _judged(lambda zeros, sure, v: zeros - math.log(v) > 1e-3 or sure > 1e-3),
-            "You ring when a loss is too large. What of a loss in decimal digits, "
-            "which is smaller than ln V?",
-            "A miss is a miss in both directions: compare the size of the difference.",
+            "You only catch a loss that is too large. What about one in decimal "
+            "digits, which is smaller than ln V?",
+            "A miss in either direction is a miss: compare the size of the difference.",
         ),
         Mistake(
             "every loss is called sick",
@@ -134,9 +135,9 @@ KNOWN = Exercise(
             _judged(
                 lambda zeros, sure, v: (zeros - math.log(v)).abs() > 0.5 or sure > 0.5
             ),
-            "A loss that divides by one label less gets away. How exactly do you know "
-            "the two numbers?",
-            "Only rounding is to be forgiven: 0.001 is more than enough.",
+            "A loss that divides by one label too few goes unnoticed. How exactly do "
+            "you know the two numbers?",
+            "Forgive only rounding: 0.001 is more than enough.",
         ),
         Mistake(
             "the logarithm to base 2",
@@ -151,13 +152,13 @@ KNOWN = Exercise(
         Mistake(
             "upside down",
             lambda *given: not misjudges(*given),
-            "All is found, and told the wrong way around: True means sick.",
+            "Everything is found, but reported the wrong way around: True means sick.",
             "A healthy loss should give False.",
         ),
     ),
     "Make logits of zeros, and compare their loss with math.log(vocab_size). Make "
     "logits with 50 at the label, for instance from F.one_hot, and compare their loss "
-    "with 0. Either of the two is reason enough to ring.",
+    "with 0. A miss in either is enough for an alarm.",
 )
 
 # --- a count over batches ------------------------------------------------------------
@@ -233,12 +234,12 @@ COUNT = Exercise(
             "the inputs are counted",
             _counted(lambda batch: batch[0]),
             "A token that is only ever read is on your list of what can be written.",
-            "Which of the two tensors does the loss ask for?",
+            "Which of the two tensors holds what the loss asks for?",
         ),
         Mistake(
             "inputs count as well",
             _counted(torch.cat),
-            "The first token of each text is read and never asked for.",
+            "The first token of each text is read but never asked for.",
             "Look at the labels alone.",
         ),
         Mistake(
@@ -251,13 +252,13 @@ COUNT = Exercise(
             "only the last batch is counted",
             _counted(_labels, lambda steps: range(steps - 1, steps)),
             "Your count starts anew with each batch, or looks at the last one only.",
-            "Collect in one set, which is made before the loop.",
+            "Collect into a single set, made before the loop.",
         ),
         Mistake(
             "the last batch is left out",
             _counted(_labels, lambda steps: range(steps - 1)),
             "An id that occurs in the last batch only is on your list.",
-            "range(steps) ends with steps - 1 by itself.",
+            "range(steps) already ends with steps - 1.",
         ),
         Mistake(
             "the first batch is left out",
@@ -268,7 +269,7 @@ COUNT = Exercise(
         Mistake(
             "id 0 is never counted",
             _counted(lambda batch: batch[1].clamp(min=0)[batch[1] > 0]),
-            "A label of 0 is missing in your count. Which labels ask for nothing?",
+            "A label of 0 is missing from your count. Which labels ask for nothing?",
             "Only -100 is no label. 0 is an id like any other.",
         ),
         Mistake(

@@ -82,13 +82,13 @@ PARAMETERS = Exercise(
             "keys and values as wide as queries",
             lambda c: parameters(c) + _wide(c),
             "With fewer heads for keys and values two of the four matrices get narrow.",
-            "A head has d_model / num_heads columns. How many heads have the keys?",
+            "A head has d_model / num_heads columns. How many heads do the keys have?",
         ),
         Mistake(
             "fewer heads of keys make wider keys",
             lambda c: parameters(c) + _wider(c),
-            "With fewer heads of keys your model has more parameters. Which way up is "
-            "your ratio of the two numbers of heads?",
+            "With fewer key heads your model has more parameters. Which way up is "
+            "your ratio of the two head counts?",
             "Keys are as wide as all of their heads together.",
         ),
         Mistake(
@@ -107,16 +107,16 @@ PARAMETERS = Exercise(
         Mistake(
             "only one of keys and values gets narrow",
             lambda c: parameters(c) + c.num_layers * _narrow(c),
-            "With fewer heads for keys and values it is too large by one matrix of a "
-            "block. Which of the four get narrow?",
+            "With fewer heads for keys and values, your count is too large by one "
+            "matrix in a block. Which of the four get narrower?",
             "Each head of keys has its own head of values.",
         ),
         Mistake(
             "the output gets narrow as well",
             lambda c: parameters(c) - c.num_layers * _narrow(c),
-            "With fewer heads for keys and values it is short by a part of one matrix "
-            "of a block. How many heads does the output projection read?",
-            "There is a context for each head of queries: the output reads them all.",
+            "With fewer heads for keys and values, your count is short by part of one "
+            "matrix in a block. How many heads does the output projection read?",
+            "Each query head has a context: the output reads them all.",
         ),
         Mistake(
             "all four matrices get narrow",
@@ -141,13 +141,13 @@ PARAMETERS = Exercise(
             "one norm in a block",
             lambda c: parameters(c) - c.num_layers * c.d_model,
             "It is short by one vector of width d_model for each block.",
-            "How many sublayers has a block, and what stands before each?",
+            "How many sublayers does a block have, and what comes before each?",
         ),
         Mistake(
             "no norms",
             lambda c: parameters(c) - (2 * c.num_layers + 1) * c.d_model,
-            "It is short by very little: by some vectors of width d_model.",
-            "A norm scales every number of the stream. Where do norms stand?",
+            "Your count is only slightly short: by a few vectors of width d_model.",
+            "A norm scales every number in the stream. Where are the norms?",
         ),
         Mistake(
             "the last norm is missing",
@@ -164,7 +164,7 @@ PARAMETERS = Exercise(
         Mistake(
             "the tables are never tied",
             lambda c: parameters(c) + (_table(c) if c.tied else 0),
-            "Tied means: the embedding serves twice and is there once.",
+            "Tied means that the embedding is used twice but exists once.",
             "Look at config.tied.",
         ),
         Mistake(
@@ -176,12 +176,12 @@ PARAMETERS = Exercise(
         Mistake(
             "no embedding",
             lambda c: parameters(c) - _table(c),
-            "In a small model the table you left out is most of it.",
+            "In a small model, most parameters are in the table you left out.",
             "Each word of the vocabulary has a vector.",
         ),
     ),
-    "Begin with the formula of this section. Two of its four m² hold only with full "
-    "heads, and vm only with tied tables.",
+    "Begin with the formula from this section. Two of its four m² terms hold only "
+    "with full heads, and vm only with tied tables.",
 )
 
 
@@ -215,13 +215,14 @@ FLOPS = Exercise(
         Mistake(
             "forward only",
             lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3,
-            "That is what writing costs. Training also goes back.",
+            "That is the cost of writing. Training also runs backward.",
             "Every product of the forward pass has two in the backward pass.",
         ),
         Mistake(
             "one product in the backward pass",
             lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3 * 2,
-            "Backward costs more than forward. Which two gradients has a product?",
+            "Backward costs more than forward. Which two gradients does a product "
+            "have?",
             "One for its input, one for its weights.",
         ),
         Mistake(
@@ -233,28 +234,29 @@ FLOPS = Exercise(
         Mistake(
             "half of attention's own products",
             lambda n, layers, m, t, d: (6 * n + 6 * layers * t * m) * d,
-            "Half of these products is missing. Did you count one product of the two, "
+            "Half of these products are missing. Did you count only one of the two, "
             "or leave out what the mask hides?",
             "Contexts cost as much as scores. And a masked score is computed, too.",
         ),
         Mistake(
             "attention in one layer",
             lambda n, layers, m, t, d: flops(n, 1, m, t, d),
-            "Each layer has an attention of its own. One argument is unused.",
+            "Each layer has its own attention. One argument is unused.",
             "The first argument holds the matrices of all layers, not these products.",
         ),
         Mistake(
             "attention only forward",
             lambda n, layers, m, t, d: (6 * n + 4 * layers * t * m) * d,
-            "Its products have no weights, and yet gradients pass through them.",
+            "Attention's products have no weights, and yet gradients pass through "
+            "them.",
             "Each product of the forward pass has two in the backward pass, these too.",
         ),
         Mistake(
             "the length squared for each token",
             lambda n, layers, m, t, d: (6 * n + 12 * layers * m * t**2) * d,
-            "The square belongs to a whole text. You count the work of one token, and "
-            "multiply by all tokens.",
-            "One query meets how many keys?",
+            "The square belongs to a whole text. You count the work for one token, "
+            "then multiply by the number of tokens.",
+            "How many keys does one query meet?",
         ),
     ),
     "Forward, for one token: 2 per number in a matrix. A score is a dot product "

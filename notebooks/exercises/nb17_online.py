@@ -78,8 +78,8 @@ ONLINE = Exercise(
         Mistake(
             "nothing is rescaled",
             _wrong(shrink_total=False, shrink_mixed=False),
-            "A new largest score has come, and your old sums still count from the "
-            "earlier one. What must both be multiplied by?",
+            "A new largest score has come, but your old sums still use the earlier "
+            "one. What must both be multiplied by?",
             "Every old weight was exp(score − old top). It should be exp(score − new).",
         ),
         Mistake(
@@ -97,7 +97,7 @@ ONLINE = Exercise(
         Mistake(
             "the largest score of the block alone",
             _wrong(only=True),
-            "Your top forgets the blocks before: it may fall as blocks go by.",
+            "Your top forgets the earlier blocks: it may fall from block to block.",
             "Compare the maximum of this block with the one that you were handed.",
         ),
         Mistake(

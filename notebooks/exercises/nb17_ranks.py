@@ -72,29 +72,30 @@ MEAN = Exercise(
             "every rank weighs the same",
             lambda losses, labels: losses.mean().item(),
             "A rank with two labels counts as much as one with twenty.",
-            "Weigh each loss by a number of the rank. By which?",
+            "Weight each loss by a number from its rank. Which one?",
         ),
         Mistake(
             "every rank with labels weighs the same",
             lambda losses, labels: losses.nanmean().item(),
             "Ranks without labels are left out, as they should be. But two labels "
             "count as much as twenty.",
-            "Weigh each loss by a number of the rank. By which?",
+            "Weight each loss by a number from its rank. Which one?",
         ),
         Mistake(
             "weighed by rows",
             lambda losses, labels: _weighted(losses, [len(part) for part in labels]),
-            "Ranks with equally many rows count the same. Are their rows equally long?",
-            "A mean loss is a mean over what? Weigh by that.",
+            "Ranks with the same number of rows count the same. Are their rows "
+            "equally long?",
+            "What is a mean loss averaged over? Weight by that.",
         ),
         Mistake(
             "weighed by rows, and no labels cost 0",
             lambda losses, labels: _weighted(
                 losses.nan_to_num(0.0), [len(part) for part in labels]
             ),
-            "A rank without labels counts as a loss of 0, and the others weigh by "
-            "their rows.",
-            "A mean loss is a mean over what? Weigh by that, and leave out ranks "
+            "A rank without labels counts as a loss of 0, and the others are weighted "
+            "by their rows.",
+            "What is a mean loss averaged over? Weight by that, and leave out ranks "
             "without labels.",
         ),
         Mistake(
@@ -103,9 +104,9 @@ MEAN = Exercise(
                 losses.nan_to_num(0.0),
                 [len(part) * (n > 0) for part, n in _pairs(labels)],
             ),
-            "A rank without labels is left out. The others weigh by their rows, long "
-            "or short.",
-            "A mean loss is a mean over what? Weigh by that.",
+            "A rank without labels is left out. The others are weighted by their "
+            "rows, long or short.",
+            "What is a mean loss averaged over? Weight by that.",
         ),
         Mistake(
             "labels of 0 do not count",
@@ -118,7 +119,7 @@ MEAN = Exercise(
         Mistake(
             "padding counts",
             lambda losses, labels: _weighted(losses, [part.numel() for part in labels]),
-            "You weigh by all places. Some labels were left out of the mean of a rank.",
+            "You weight by all places. Some labels were left out of each rank's mean.",
             "A label of −100 does not count.",
         ),
         Mistake(
@@ -127,8 +128,8 @@ MEAN = Exercise(
                 losses.nan_to_num(0.0),
                 [part.numel() * (n > 0) for part, n in _pairs(labels)],
             ),
-            "A rank without labels is left out. The others weigh by all their places, "
-            "padded ones too.",
+            "A rank without labels is left out. The others are weighted by all their "
+            "places, even padded ones.",
             "A label of −100 does not count.",
         ),
         Mistake(
@@ -136,10 +137,10 @@ MEAN = Exercise(
             lambda losses, labels: _weighted(
                 losses.nan_to_num(0.0), [part.numel() for part in labels]
             ),
-            "You weigh by all places, and a rank without labels counts as a loss of 0. "
-            "Over which labels does a rank take its mean?",
-            "A label of −100 does not count, and a rank of nothing but −100 does not "
-            "either.",
+            "You weight by all places, and a rank without labels counts as a loss of "
+            "0. Over which labels does a rank take its mean?",
+            "A label of −100 does not count, and neither does a rank of nothing but "
+            "−100.",
         ),
         Mistake(
             "weighed by the padding",
@@ -159,12 +160,12 @@ MEAN = Exercise(
             "divided by the ranks",
             lambda losses, labels: _sum(losses, labels) / len(labels),
             "You add up over labels, and divide by ranks.",
-            "How many things did you add up, after multiplying by the labels?",
+            "After multiplying by the labels, how many things did you add up?",
         ),
         Mistake(
             "times the number of ranks",
             lambda losses, labels: len(labels) * mean_over_ranks(losses, labels),
-            "It is too large by the number of ranks.",
+            "Your result is too large by a factor: the number of ranks.",
             "The shares n / Σn already add up to one.",
         ),
         Mistake(
@@ -182,7 +183,8 @@ MEAN = Exercise(
     ),
     (
         "Count the labels of each rank first, without those that are −100.",
-        "Loss times labels is a sum over labels. Sums of all ranks may be added.",
+        "Loss times label count is a sum over labels. The sums of all ranks can be "
+        "added.",
     ),
 )
 

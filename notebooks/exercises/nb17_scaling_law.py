@@ -31,7 +31,7 @@ HALVING = Exercise(
         Mistake(
             "a fraction of the compute",
             lambda b: 0.5 ** (1 / b),
-            "Below 1: with less compute you get a lower loss?",
+            "Your k is below 1: does less compute give a lower loss?",
             "Mind the minus in k^(−b).",
         ),
         Mistake(
@@ -43,8 +43,8 @@ HALVING = Exercise(
         Mistake(
             "half to the power b",
             lambda b: 0.5**b,
-            "That is what twice the compute leaves of the loss. Which compute leaves "
-            "half of it?",
+            "That is the share of the loss left by twice the compute. How much "
+            "compute leaves half?",
             "To undo “to the power b”, which power do you need?",
         ),
         Mistake(

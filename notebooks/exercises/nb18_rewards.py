@@ -47,7 +47,7 @@ ADVANTAGES = Exercise(
                 rewards.std(dim=1, keepdim=True, correction=0) + 1e-4,
                 rewards.mean(),
             ),
-            "You compare each answer with those to other requests.",
+            "You compare each answer with answers to other requests.",
             "The mean belongs to a group, a row. Keep the axis.",
         ),
         Mistake(
@@ -55,25 +55,26 @@ ADVANTAGES = Exercise(
             lambda rewards: _of(
                 rewards, rewards.std(correction=0) + 1e-4, rewards.mean()
             ),
-            "The whole batch is one group in your answer.",
+            "You treat the whole batch as one group.",
             "Mean and standard deviation of each row.",
         ),
         Mistake(
             "one standard deviation for all",
             lambda rewards: _of(rewards, rewards.std(correction=0) + 1e-4),
-            "The means are right. Your standard deviation is that of all requests.",
+            "The means are right. Your standard deviation is taken over all requests.",
             "Each row has a standard deviation of its own.",
         ),
         Mistake(
             "along the wrong axis",
             lambda rewards: advantages(rewards.T).T,
-            "You compare answers of the same number, not those to the same request.",
+            "You compare answers with the same number, not answers to the same "
+            "request.",
             "A row is a request: reduce along its answers, dim=1.",
         ),
         Mistake(
             "not divided",
             lambda rewards: _of(rewards, 1),
-            "The mean of each row is gone, but the rows differ in size as before.",
+            "The mean of each row is removed, but the rows still differ in scale.",
             "Divide by the standard deviation of the row.",
         ),
         Mistake(
@@ -96,7 +97,7 @@ ADVANTAGES = Exercise(
             "divided by n − 1",
             lambda rewards: _of(rewards, rewards.std(dim=1, keepdim=True) + 1e-4),
             "Your standard deviation divides by n − 1, as `std` does by default.",
-            "All answers of the group are there: correction=0.",
+            "You have all answers of the group: correction=0.",
         ),
         Mistake(
             "nothing is added",
@@ -147,20 +148,20 @@ PENALTY = Exercise(
         Mistake(
             "the plain difference",
             lambda log_probs, reference: (log_probs - reference).mean(),
-            "Yours can be negative: then leaving would be paid.",
+            "Yours can be negative: then moving away would be rewarded.",
             "exp(d) − d − 1 is never below 0.",
         ),
         Mistake(
             "the squared difference",
             lambda log_probs, reference: (log_probs - reference).square().mean(),
-            "A square is near it for small steps, and far off for large ones.",
-            "Use the exponential of the formula.",
+            "A square is close for small steps, but far off for large ones.",
+            "Use the exponential in the formula.",
         ),
         Mistake(
             "half the square",
             lambda log_probs, reference: (log_probs - reference).square().mean() / 2,
-            "That is its beginning as a series. For large steps it is far off.",
-            "Use the exponential of the formula.",
+            "That is only the start of its series. For large steps it is far off.",
+            "Use the exponential in the formula.",
         ),
         Mistake(
             "the sum",
@@ -174,7 +175,7 @@ PENALTY = Exercise(
             "no minus one",
             lambda log_probs, reference: penalty(log_probs, reference) + 1,
             "Where nothing has moved yours is 1, not 0.",
-            "exp(0) is 1: take it off.",
+            "exp(0) is 1: subtract it.",
         ),
         Mistake(
             "the exponential alone",
@@ -191,7 +192,8 @@ PENALTY = Exercise(
             "One number: the mean over all tokens.",
         ),
     ),
-    "d is reference − log_probs. Then exp(d) − d − 1 for each token. At last the mean.",
+    "d is reference − log_probs. Then compute exp(d) − d − 1 for each token. Finally, "
+    "take the mean.",
     trains=True,
 )
 
@@ -241,8 +243,8 @@ REWARD = Exercise(
         Mistake(
             "it counts the names",
             lambda words, name: float(words.count(name)),
-            "“Tim was Tim was Tim” is worth three in your answer.",
-            "That is the hole. Pay 1.0 or nothing.",
+            "“Tim was Tim was Tim” earns three from your function.",
+            "That is the loophole. Pay 1.0 or nothing.",
         ),
         Mistake(
             "names may come again",
@@ -287,8 +289,8 @@ REWARD = Exercise(
             "Count the words before the period, without it.",
         ),
     ),
-    "Without a period it is 0.0. Cut the words before the first one. Count the name "
-    "in them, and compare with 1. Ask for six words.",
+    "Without a period the reward is 0.0. Keep the words before the first one. Count "
+    "the name in them, and compare with 1. Ask for at least six words.",
 )
 
 

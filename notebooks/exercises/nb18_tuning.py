@@ -72,7 +72,7 @@ LABELS = Exercise(
             "nothing is cut",
             lambda prompt, answer: (prompt + answer, [-100] * len(prompt) + answer),
             "Inputs and labels are as long as prompt and answer together.",
-            "The last token has no next one: it is a label, not an input.",
+            "The last token has nothing after it: it is a label, not an input.",
         ),
         Mistake(
             "the inputs lack the prompt",
@@ -87,7 +87,7 @@ LABELS = Exercise(
                 (prompt + answer)[1 : len(prompt)] + [-100] * len(answer),
             ),
             "You hide the answer and ask for the prompt.",
-            "It is the other way round.",
+            "It should be the other way around.",
         ),
     ),
     "Join prompt and answer. The inputs are all ids but the last. The labels are all "
@@ -135,7 +135,8 @@ LORA = Exercise(
         Mistake(
             "the scale is on both terms",
             lambda x, weight, down, up, scale: scale * lora(x, weight, down, up, 1.0),
-            "The frozen layer is scaled as well: the model does not begin as it was.",
+            "The frozen layer is scaled as well: the model does not start out "
+            "unchanged.",
             "The scale belongs to the thin matrices alone.",
         ),
         Mistake(
@@ -162,7 +163,7 @@ LORA = Exercise(
                 x @ weight.T * (1 + scale * (x @ down.T) @ up.T)
             ),
             "You multiply the two terms.",
-            "Both begin at x, and they are added.",
+            "Both start from x, and they are added.",
         ),
     ),
     "The frozen layer gives x @ weight.T. The thin matrices go down first: "
