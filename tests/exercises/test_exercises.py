@@ -77,7 +77,8 @@ def test_every_exercise_has_answers_and_mistakes():
 
 def test_what_the_readme_says_of_exercises_is_true(capsys, fresh_session):
     readme = README.read_text("utf-8")
-    counted = re.search(r"The (\d+) exercises recognize more than ([\d,]+) mistakes", readme)
+    sentence = r"The (\d+) exercises recognize more than ([\d,]+) mistakes"
+    counted = re.search(sentence, readme)
     mistakes = sum(len(exercise.mistakes) for exercise in BANK.values())
     assert int(counted[1]) == len(BANK)
     assert int(counted[2].replace(",", "")) < mistakes
