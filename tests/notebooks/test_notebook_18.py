@@ -1,10 +1,11 @@
 """Notebook 18 trains as its record did, and its judge knows the grammar."""
 
+import copy
 import re
 
 import pytest
 import torch
-from nb18_rewards import advantages, penalty
+from nb18_rewards import advantages, penalty, reward
 from nb18_tuning import answer_labels
 from nb18_tuning import lora as reference_lora
 
@@ -134,6 +135,18 @@ def test_no_first_sentence_of_the_world_is_cut():
         for index in range(600)
     )
     assert longest <= after.LENGTH
+
+
+def test_a_model_can_be_trained_on_the_judge_of_the_reader(built):
+    text = "\n".join(text_cells("18"))
+    block = re.search(r"```python\n(def mine.*?)```", text, re.DOTALL)[1]
+    asked = []
+    known = {**built, **KNOWN, "tuned": storyteller(), "deepcopy": copy.deepcopy}
+    known |= {"my_reward": reward, "show": asked.append}
+    exec(block.replace("steps=40", "steps=1"), known)
+    assert known["mine"](ids_of(GOOD), "Anna") == 1
+    assert known["mine"](ids_of(GOOD), "Maya") == 0
+    assert not torch.equal(asked[0].tokens.weight, storyteller().tokens.weight)
 
 
 def test_an_assistant_of_your_own_can_be_made_as_the_page_says(built, tmp_path):
