@@ -8,6 +8,7 @@ equals 150); where a float is expected, equal up to rounding, whatever float typ
 it. Infinity equals only an infinity of the same sign, and NaN only NaN.
 """
 
+import contextlib
 from collections import deque
 from collections.abc import Mapping
 from numbers import Integral, Number, Real
@@ -50,7 +51,8 @@ def comparable(value: Any) -> bool:
 def difference(mine: Any, expected: Any, tolerance: float = 0.0) -> str | None:
     """Describe the first difference in type, shape, dtype or value, or None.
 
-    tolerance: how far a float, or each of a tensor's, may lie from the expected one.
+    tolerance: how far each float, also in a tensor or a list, may lie from the expected
+    one.
     Never raises: an object that cannot be compared is different.
     """
     try:
@@ -72,13 +74,15 @@ def not_plain(mine: Any) -> str | None:
 
 def direction(mine: Any, expected: Any) -> str:
     """A sentence on a wrong guess that does not tell the value."""
-    guess, parts = _bare(mine), _as_list(mine)
-    if isinstance(expected, Real) and isinstance(guess, Real) and guess == guess:
-        return f"It is {'more' if expected > guess else 'less'} than {brief(guess)}."
-    listed = isinstance(expected, tuple | list)
-    if listed and parts is not None and len(parts) == len(expected):
-        right_ones = sum(map(same, parts, expected))
-        return f"{right_ones} of the {len(parts)} are right."
+    with contextlib.suppress(Exception):  # a strange object must not stop the check
+        guess, parts = _bare(mine), _as_list(mine)
+        if isinstance(expected, Real) and isinstance(guess, Real) and guess == guess:
+            more = "more" if expected > guess else "less"
+            return f"It is {more} than {brief(guess)}."
+        listed = isinstance(expected, tuple | list)
+        if listed and parts is not None and len(parts) == len(expected):
+            right_ones = sum(map(same, parts, expected))
+            return f"{right_ones} of the {len(parts)} are right."
     return f"You give {kind(mine)}; {kind(expected)} is wanted."
 
 
@@ -86,9 +90,9 @@ def _difference(mine, expected, tolerance=0.0):
     if isinstance(expected, Tensor):
         return _tensor_difference(mine, expected, tolerance)
     if isinstance(expected, tuple | list):
-        return _list_difference(mine, expected)
+        return _list_difference(mine, expected, tolerance)
     if isinstance(expected, Mapping):
-        return _dict_difference(mine, expected)
+        return _dict_difference(mine, expected, tolerance)
     mine = _bare(mine)
     if isinstance(expected, Number) and not isinstance(mine, Number):
         return f"It returns {kind(mine)}; a number is wanted."
@@ -118,11 +122,12 @@ def _equal(mine, expected, tolerance):
     if not isinstance(expected, Number) or isinstance(expected, Integral):
         return bool(mine == expected)
     close = CLOSE_NUMBER | {"atol": max(tolerance, CLOSE_NUMBER["atol"])}
-    number = isinstance(mine, Number)
-    return number and bool(np.isclose(float(mine), expected, equal_nan=True, **close))
+    if not isinstance(mine, Number):
+        return False
+    return bool(np.isclose(complex(mine), complex(expected), equal_nan=True, **close))
 
 
-def _leaf_difference(place, mine, expected, tolerance=0.0):
+def _leaf_difference(place, mine, expected, tolerance):
     """Of a number, a string or None; place: how the sentence on it begins."""
     mine = _bare(mine)
     if _equal(mine, expected, tolerance):
@@ -144,14 +149,14 @@ def _as_list(value):
     return None
 
 
-def _list_difference(mine, expected):
+def _list_difference(mine, expected, tolerance):
     entries = _as_list(mine)
     if entries is None:
         return f"It returns {kind(mine)}; {kind(expected)} is wanted."
     several = isinstance(expected, tuple) and Tensor in map(type, expected)
     name = "Result" if several else "Entry"
     pairs = enumerate(zip(entries, expected, strict=False))
-    parts = (_part_difference(f"{name} {number}", *pair) for number, pair in pairs)
+    parts = (_part_difference(f"{name} {i}", *pair, tolerance) for i, pair in pairs)
     first = next(filter(None, parts), None)
     if len(entries) == len(expected):
         return first
@@ -159,21 +164,21 @@ def _list_difference(mine, expected):
     return f"It has {count}; {len(expected)} wanted. {first or ''}".rstrip()
 
 
-def _part_difference(place, mine, expected):
+def _part_difference(place, mine, expected, tolerance):
     """The difference of one value inside a list or a dict; `place` names it."""
     if isinstance(expected, Tensor | Mapping | tuple | list):
-        inner = _difference(mine, expected)
+        inner = _difference(mine, expected, tolerance)
         return inner and f"{place}: {inner}"
-    return _leaf_difference(f"{place} is", mine, expected)
+    return _leaf_difference(f"{place} is", mine, expected, tolerance)
 
 
-def _dict_difference(mine, expected):
+def _dict_difference(mine, expected, tolerance):
     if not isinstance(mine, Mapping):
         return f"It returns {kind(mine)}; a dict is wanted."
     for key, right in expected.items():
         if key not in mine:
             return f"Key {brief(key)} is missing; it has the keys {brief(list(mine))}."
-        if inner := _part_difference(f"Key {brief(key)}", mine[key], right):
+        if inner := _part_difference(f"Key {brief(key)}", mine[key], right, tolerance):
             return inner
     more = [key for key in mine if key not in expected]
     return f"Key {brief(more[0])} is not wanted." if more else None
@@ -188,6 +193,7 @@ def _tensor_difference(mine, expected, tolerance):
     if mine.shape != expected.shape:
         return f"Its shape is {sizes(mine.shape)}; {sizes(expected.shape)} is wanted."
     floating = mine.is_floating_point() and expected.is_floating_point()
+    floating = floating or (mine.is_complex() and expected.is_complex())
     if mine.dtype != expected.dtype and not floating:
         return f"Its dtype is {mine.dtype}; {expected.dtype} is wanted."
     if floating:

@@ -106,20 +106,20 @@ def kind(value: Any) -> str:
     if isinstance(value, nn.Module):
         return describe(value)
     name = "tensor" if isinstance(value, Tensor) else type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def altered(old: Any, new: Any) -> bool:
     """Whether an argument was changed in place; looks into lists, dicts and layers."""
+    if type(old) is not type(new):
+        return True
     if isinstance(old, nn.Module):
         return altered(dict(old.named_parameters()), dict(new.named_parameters()))
-    if isinstance(old, Tensor):
+    if isinstance(old, Tensor | np.ndarray):
         if (old.shape, old.dtype) != (new.shape, new.dtype):
             return True
         equal = (old == new) | ((old != old) & (new != new))  # or both NaN
         return not bool(equal.all())
-    if isinstance(old, np.ndarray):
-        return old.shape != new.shape or bool((old != new).any())
     if isinstance(old, Mapping):
         if list(map(repr, old)) != list(map(repr, new)):
             return True
@@ -127,5 +127,5 @@ def altered(old: Any, new: Any) -> bool:
     if isinstance(old, list | tuple):
         return len(old) != len(new) or any(map(altered, old, new))
     if isinstance(old, Number | str | bytes | set | frozenset | type(None)):
-        return type(old) is not type(new) or (old != new and old == old)
+        return old != new and old == old
     return False

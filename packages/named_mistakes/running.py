@@ -12,6 +12,7 @@ import io
 import linecache
 import os
 import random
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ from named_mistakes.limit import call_within
 # What the byte code of a function consists of that only returns a constant.
 IDLE = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "POP_TOP"}
 CPU = torch.device("cpu")
+SETTINGS = (  # how to read and write them
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+    (np.get_printoptions, lambda options: np.set_printoptions(**options)),
+)
 
 
 @dataclass(frozen=True)
@@ -74,14 +81,16 @@ def isolated() -> Iterator[None]:
 
     Afterwards the process is as before: the random states of Python, NumPy and PyTorch
     (CPU), the default type and the default device, the grad mode, the inference mode,
-    NumPy's warnings, how numbers are printed and the environment.
+    PyTorch's threads and determinism, NumPy's warnings, how numbers are printed, the
+    environment, the folder and where modules are looked for.
     """
     python_state = random.getstate()
     numpy_state = np.random.get_state()
     torch_state = torch.get_rng_state()
-    dtype = torch.get_default_dtype()
+    settings = [read() for read, _ in SETTINGS]
     device = torch.get_default_device()
     environment, printing = dict(os.environ), copy.copy(PRINT_OPTS)
+    folder, path = os.getcwd(), list(sys.path)
     if device != CPU:
         torch.set_default_device(CPU)
     random.seed(0)
@@ -94,18 +103,23 @@ def isolated() -> Iterator[None]:
         random.setstate(python_state)
         np.random.set_state(numpy_state)
         torch.set_rng_state(torch_state)
-        torch.set_default_dtype(dtype)
+        for (read, write), value in zip(SETTINGS, settings, strict=True):
+            if read() != value:
+                write(value)
         vars(PRINT_OPTS).update(vars(printing))
         if dict(os.environ) != environment:
             os.environ.clear()
             os.environ.update(environment)
+        os.chdir(folder)
+        sys.path[:] = path
         _restore_device(device)
 
 
 def _restore_device(device):
     """Make this the default device, unless a `with torch.device(...)` does so."""
-    if torch.get_default_device() != device or device != CPU:
-        torch.set_default_device(None)
+    if torch.get_default_device() == device == CPU:
+        return
+    torch.set_default_device(None)
     if torch.get_default_device() != device:
         torch.set_default_device(device)
 
@@ -129,12 +143,12 @@ def run(function: Callable, arguments: tuple, seconds: float = 60.0) -> Outcome:
         warnings.catch_warnings(action="ignore"),
     ):
         try:
-            value = call_within(seconds, function, *given)
+            value = _snapshot(call_within(seconds, function, *given))
         except KeyboardInterrupt:
             raise
         except BaseException as caught:
             error = caught
-    return Outcome(_snapshot(value), error, printed.getvalue(), given)
+    return Outcome(value, error, printed.getvalue(), given)
 
 
 def home(function: Callable) -> Any:
@@ -153,8 +167,7 @@ def is_stub(function: Callable) -> bool:
         return False
     steps = list(dis.get_instructions(code))
     values = {step.argval for step in steps if step.opname.endswith("CONST")}
-    idle = {step.opname for step in steps} <= IDLE
-    return idle and values - {code.co_consts[0]} <= {None, ...}
+    return {step.opname for step in steps} <= IDLE and values <= {None, ...}
 
 
 def own_line(function: Callable, error: BaseException) -> str:

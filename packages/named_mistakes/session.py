@@ -15,6 +15,7 @@ import torch
 
 from named_mistakes.banks import exercises, find_banks, places
 from named_mistakes.checking import examine
+from named_mistakes.describing import describe
 from named_mistakes.exercise import Exercise
 from named_mistakes.report import Report
 from named_mistakes.running import isolated
@@ -32,7 +33,7 @@ def find(name: str) -> Exercise:
     there is no such exercise.
     """
     if not isinstance(name, str):
-        raise TypeError(f"the name of an exercise must be a string, got {name!r}")
+        raise TypeError(f"an exercise's name must be a string, got {describe(name)}")
     bank = exercises()
     if name in bank:
         return bank[name]
@@ -123,14 +124,15 @@ def progress(notebook: str | int | None = None) -> None:
         known = ", ".join(find_banks())
         raise ValueError(
             f"notebook must be the number of one with exercises ({known}), got "
-            f"{notebook!r}"
+            f"{notebook!r:.60}"
         )
     tries = _tries()
     rows = []
     for bank in [number] if number else find_banks():
         for place, exercise in enumerate(_in_order(bank)):
-            sign = {None: "○", True: "✓", False: "✗"}[tries.get(exercise.name)]
-            rows.append(f"{'  ' if place else bank}  {sign} {exercise.name}")
+            name = exercise.name
+            sign = "✓" if tries.get(name) else "✗" if name in tries else "○"
+            rows.append(f"{'  ' if place else bank}  {sign} {name}")
     right, count = sum("✓" in row for row in rows), len(rows)
     kinds = {row.split()[-1].partition(".")[0] for row in rows}
     for name, points in sorted(tries.items()):
@@ -157,14 +159,22 @@ _right: dict[str, int] = {}
 
 def _tries() -> dict[str, int]:
     """{name: whether it was ever right, or its best score}, from any kernel."""
-    path = _file()
     stored = {}
-    if path and path.exists():
-        with contextlib.suppress(ValueError):  # nobody's edit must stop a check
-            stored = json.loads(path.read_text("utf-8"))
-    return stored | {
-        name: max(right, stored.get(name, False)) for name, right in _right.items()
-    }
+    with contextlib.suppress(OSError):
+        stored = _stored(_file()) or {}
+    tries = {name: right for name, right in stored.items() if isinstance(right, int)}
+    return tries | {n: max(right, tries.get(n, False)) for n, right in _right.items()}
+
+
+def _stored(path: Path | None) -> dict[str, Any] | None:
+    """What the file holds; None if somebody's edit or merge has made it unreadable."""
+    if path is None or not path.exists():
+        return {}
+    try:
+        stored = json.loads(path.read_text("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    return stored if isinstance(stored, dict) else None
 
 
 def keep_score(name: str, points: int) -> None:
@@ -180,7 +190,11 @@ def _keep(name: str, right: int) -> None:
         return
     unfinished = path.with_suffix(".unfinished")
     with contextlib.suppress(OSError):  # a full or read-only disk must not stop a check
-        unfinished.write_text(json.dumps(_tries(), indent=1) + "\n", "utf-8")
+        stored = _stored(path)
+        if stored is None:
+            path.replace(path.with_suffix(".old.json"))
+        entries = (stored or {}) | _tries()
+        unfinished.write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
         unfinished.replace(path)
 
 

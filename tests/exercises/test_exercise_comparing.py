@@ -118,6 +118,8 @@ EQUAL = [
     (None, None),
     ([None, "a", (1, [2])], [None, "a", (1, [2])]),
     (frozenset("ab"), {"a", "b"}),
+    (1 + 1e-7 + 1j, 1 + 1j),
+    (torch.tensor([1 + 1j]).to(torch.complex128) * (1 + 1e-7), torch.tensor([1 + 1j])),
 ]
 
 
@@ -127,7 +129,7 @@ def test_what_is_equal_has_no_difference(mine, expected):
 
 
 UNEQUAL = [
-    # B3: whole numbers were compared up to rounding, so 11326 was right for 11325
+    # whole numbers are compared exactly
     (11326, 11325),
     (150.01, 150),
     (150.0000001, 150),
@@ -144,7 +146,7 @@ UNEQUAL = [
     (torch.tensor([11326]), torch.tensor([11325])),
     (10**400 + 1, 10**400),
     (0.99999, True),
-    # B6: every finite number was equal to infinity
+    # no finite number is near infinity
     (5.0, math.inf),
     (-3, math.inf),
     (math.inf, 5.0),
@@ -162,6 +164,10 @@ UNEQUAL = [
     (torch.tensor([-math.inf]), torch.tensor([math.inf])),
     (torch.tensor([3.0]), torch.tensor([math.nan])),
     (1.0, 10**400),
+    # both parts of a complex number count
+    (1 + 2j, 1 + 1j),
+    (1j, 1.0),
+    (torch.tensor([1 + 2j]), torch.tensor([1 + 1j])),
 ]
 
 
@@ -177,7 +183,7 @@ def test_a_difference_shows_the_digits_that_differ():
 
 
 @pytest.mark.parametrize("mine", [11326, 11326.0, (11326, 150), (11325, 150.01)])
-def test_bug_b3_a_prediction_off_by_one_is_wrong(mine):
+def test_a_prediction_off_by_one_is_wrong(mine):
     exercise = BANK["generation.computed"]
     assert exercise.reference() == (11325, 150)
     assert examine(exercise, mine).status != "right"
@@ -281,6 +287,7 @@ def test_changes_are_detected_wherever_they_hide():
         "inside": lambda given: given["list"][1].pop(),
         "key": lambda given: given["dict"].update(new=1),
         "value": lambda given: given["dict"].update(old=2),
+        "replaced": lambda given: given["layers"].__setitem__(0, None),
         "array": lambda given: given["array"].fill(2),
     }
     before = {
@@ -288,7 +295,7 @@ def test_changes_are_detected_wherever_they_hide():
         "layers": [nn.ReLU(), nn.Linear(2, 3)],
         "list": [0, [1, 2], "a", float("nan"), len, torch.tensor([torch.nan])],
         "dict": {"old": 1},
-        "array": np.ones(3),
+        "array": np.array([1, np.nan]),
     }
     assert not altered(before, copy.deepcopy(before))
     for name, write in writers.items():
@@ -311,6 +318,11 @@ def test_a_tolerance_is_a_distance():
     assert difference(close.double(), EXPECTED, 0.01) is None
     assert difference(EXPECTED + 0.011, EXPECTED, 0.01)
     assert difference(EXPECTED + torch.nan, EXPECTED, 0.01)
+    for wrap in (lambda x: [1, x], lambda x: {"a": (x,)}):  # also inside containers
+        assert difference(wrap(2.009), wrap(2.0), 0.01) is None
+        assert difference(wrap(close), wrap(EXPECTED), 0.01) is None
+        assert difference(wrap(2.011), wrap(2.0), 0.01)
+    assert difference([4], [5], 2)  # but a whole number is exact
     for other in (EXPECTED[:1], EXPECTED.long(), EXPECTED.to("meta"), None):
         assert difference(other, EXPECTED, 0.01)
     mine = EXPECTED.clone()

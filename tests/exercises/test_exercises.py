@@ -189,7 +189,8 @@ def test_every_exercise_names_what_is_changed_in_place(name, remembering):
 
 @pytest.mark.parametrize("name", PREDICTED)
 def test_every_prediction_is_answered_calmly(name, remembering):
-    for value in (object(), "text", [], 1j, float("nan"), np.ones(9)):
+    meta = torch.ones(2, device="meta")
+    for value in (object(), "text", [], 1j, float("nan"), np.ones(9), meta, 10**5000):
         report = calm(judge(name, value))
         assert report.status in ("different", "mistake"), report.text
     for value in (None, ..., NotImplemented):

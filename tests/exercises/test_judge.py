@@ -77,6 +77,16 @@ def test_what_is_not_written_is_not_tried(stub):
     assert BANK["attention.weights"].statement in report.lines
 
 
+def my_quotation(scores):
+    """What it wants."""
+    return "What it wants."
+
+
+@pytest.mark.parametrize("answer", [lambda scores: 0.5, my_quotation])
+def test_a_function_that_returns_a_constant_is_no_stub(answer):
+    assert judge("attention.weights", answer).status == "different"
+
+
 def test_a_forgotten_return_is_no_stub():
     def forgot(scores):
         weights = scores.softmax(dim=-1)  # noqa: F841
@@ -116,6 +126,12 @@ def test_an_endless_recursion_ends():
     assert "calls itself without end" in report.text
     assert report.code.endswith("return again(scores)")
     assert time.process_time() - start < 5
+
+
+def test_a_result_without_an_end_is_an_error():
+    knot = []
+    knot.append(knot)
+    assert judge("attention.weights", lambda scores: knot).status == "error"
 
 
 def test_leaving_is_an_error_like_others():

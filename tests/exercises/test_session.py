@@ -71,6 +71,15 @@ def test_progress_is_reported_by_notebook(capsys):
         assert capsys.readouterr().out.startswith("= 01: 1 of 6 right")
 
 
+@pytest.mark.parametrize(
+    "name, got",
+    [(None, "None"), (torch.softmax, "a function"), (torch.ones(30, 30), "30×30")],
+)
+def test_what_is_not_a_name_is_described_in_one_line(name, got):
+    with pytest.raises(TypeError, match=f"must be a string, got {got}$"):
+        check(name, torch.softmax)
+
+
 @pytest.mark.parametrize("number", BANKS)
 def test_progress_goes_in_the_order_of_the_notebook(number, capsys):
     progress(number)
@@ -89,9 +98,15 @@ def test_what_was_right_stays_right(capsys):
     assert "✓ attention.weights" in capsys.readouterr().out
 
 
-def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_path):
+@pytest.fixture
+def working_copies(tmp_path):
+    """A folder whose pyproject.toml says that progress is kept in it."""
     settings = f'banks = "{NOTEBOOKS}/exercises"\nprogress = "progress.json"\n'
     (tmp_path / "pyproject.toml").write_text(f"[tool.named_mistakes]\n{settings}")
+
+
+@pytest.mark.usefixtures("working_copies")
+def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_path):
     check("attention.weights", torch.nn.Softmax(dim=-1))
     assert len(list(tmp_path.iterdir())) == 1  # it writes in working copies only
     monkeypatch.chdir(tmp_path)
@@ -103,9 +118,26 @@ def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_p
     out = capsys.readouterr().out
     assert "✓ attention.weights" in out and "✓ attention.context" in out
     assert "✗ attention.scores" in out
-    (tmp_path / "progress.json").write_text("")
+
+
+EDITED = '{"attention.context": null, "by.hand": "yes", "attention.scores": 5}'
+
+
+@pytest.mark.usefixtures("working_copies")
+@pytest.mark.parametrize("text", [EDITED, "[]", "", "<<<<<<< HEAD", "[" * 10**5])
+def test_whatever_the_file_holds_a_check_goes_on_and_nothing_is_lost(
+    text, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    file, old = tmp_path / "progress.json", tmp_path / "progress.old.json"
+    file.write_text(text)
     progress("01")
-    assert "01: 0 of 6 right" in capsys.readouterr().out
+    check("attention.context", torch.matmul)
+    progress("01")
+    assert "✓ attention.context" in capsys.readouterr().out
+    kept = json.loads(text) if text == EDITED else {}
+    assert json.loads(file.read_text()) == kept | {"attention.context": True}
+    assert text == EDITED or old.read_text() == text
 
 
 @pytest.mark.parametrize("name", BANK)
