@@ -1,7 +1,7 @@
 """pytest plugin: pin threads and instructions, so that all machines compute alike.
 
-Importing it does so, before PyTorch and NumPy are imported; child processes inherit it.
-Where an x86-64 CPU has AVX2, it then computes the same bits as any other.
+It does so before PyTorch and NumPy are imported; child processes inherit it. Where an
+x86-64 CPU has AVX2, it then computes the same bits as any other.
 NBVAL_ARITHMETIC=own leaves a machine its own instructions; settings in its place, such
 as "MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default", stand for another machine.
 """
@@ -29,7 +29,14 @@ def settings(requested, machine):
     return ONE_THREAD | dict(setting.split("=", 1) for setting in requested.split())
 
 
-for name in PINNED:
-    os.environ.pop(name, None)
-requested = os.environ.get("NBVAL_ARITHMETIC", "pinned")
-os.environ.update(settings(requested, platform.machine()))
+def wanted():
+    """The variables that NBVAL_ARITHMETIC asks for on this machine."""
+    requested = os.environ.get("NBVAL_ARITHMETIC", "pinned")
+    return settings(requested, platform.machine())
+
+
+def pytest_addoption():
+    """Pytest calls it before it imports the plugins that are named after this one."""
+    for name in PINNED:
+        os.environ.pop(name, None)
+    os.environ.update(wanted())

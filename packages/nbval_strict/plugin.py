@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nbval_strict import bridge, hooks
+from nbval_strict import arithmetic, bridge, hooks
 from nbval_strict.fingerprint import fingerprint, unlike
 from nbval_strict.traces import Traces
 from nbval_strict.workers import shared
@@ -55,10 +55,19 @@ def expect_none(findings):
 # --- the surroundings of a kernel --------------------------------------------------
 
 
+def matplotlib_folder(scratch):
+    """Where its list of fonts is kept: beside Python, or else for this run alone."""
+    folder = Path(sys.prefix) / "matplotlib"
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+    return folder if os.access(folder, os.W_OK) else scratch / "matplotlib"
+
+
 def quiet_variables(scratch, path=()):
     """Variables that make two runs alike and keep them off the network."""
     site = Path(__file__).with_name("kernel_site")
     return {
+        **arithmetic.wanted(),
         **dict.fromkeys(PROXIES, ""),  # nobody asks another process to connect
         # The checkout under test comes first, whatever the environment has installed.
         "PYTHONPATH": os.pathsep.join([str(site), *map(str, path)]),
@@ -71,7 +80,7 @@ def quiet_variables(scratch, path=()):
         "PYTHONDONTWRITEBYTECODE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "IPYTHONDIR": str(scratch / "ipython"),
-        "MPLCONFIGDIR": str(Path(sys.prefix) / "matplotlib"),  # holds the font cache
+        "MPLCONFIGDIR": str(matplotlib_folder(scratch)),
         "JUPYTER_PREFER_ENV_PATH": "1",
     }
 

@@ -35,6 +35,9 @@ CACHES = (
     "torchelastic_",  # a logs folder of `torchrun`, which it never removes
     "torchinductor_",
 )
+# The variables that name the two folders, the first of each on Linux and on a Mac.
+HOME = ("HOME", "USERPROFILE")
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 MIRRORED = re.compile(r"\.127\.0\.0\.1$")  # `datasets` puts names before a mirror's
 REMEDY = "write into a `tempfile.TemporaryDirectory()`, or remove it in the same cell"
 
@@ -62,8 +65,8 @@ class Traces:
     def variables(self):
         """What the kernel must find in its environment."""
         return {
-            "HOME": str(self.home),
-            "TMPDIR": str(self.temporary),
+            **dict.fromkeys(HOME, str(self.home)),
+            **dict.fromkeys(TEMPORARY, str(self.temporary)),
             "XDG_CACHE_HOME": str(self.home / ".cache"),
             "XDG_CONFIG_HOME": str(self.home / ".config"),
             "XDG_DATA_HOME": str(self.home / ".local" / "share"),
@@ -83,14 +86,12 @@ class Traces:
         """The files that are there now and were not."""
         now = files_below(self.beside, self._may_write)
         for folder in (self.home, self.temporary):
-            now |= files_below(folder, lambda below: below.startswith(CACHES))
+            now |= files_below(folder, is_cache)
         return now - self._before
 
     def _may_write(self, below):
         """Is this a cache, a checkpoint or a half-written file?"""
-        return below.endswith(".unfinished") or bool(
-            self.writable & {*below.split("/")}
-        )
+        return below.suffix == ".unfinished" or bool(self.writable & {*below.parts})
 
     def complaints(self):
         """Everything that was left behind, one sentence each."""
@@ -103,23 +104,28 @@ class Traces:
     def name_of(self, path):
         """A path as the reader of a notebook would write it."""
         if path.is_relative_to(self.home):
-            return f"~/{path.relative_to(self.home)}"
+            return f"~/{path.relative_to(self.home).as_posix()}"
         if path.is_relative_to(self.temporary):
-            return f"the temporary file {path.relative_to(self.temporary)}"
-        return str(path.relative_to(self.beside))
+            return f"the temporary file {path.relative_to(self.temporary).as_posix()}"
+        return path.relative_to(self.beside).as_posix()
+
+
+def is_cache(below):
+    """Does a library write this path for itself?"""
+    return below.as_posix().startswith(CACHES)
 
 
 def files_below(folder, left_out):
     """The files and empty folders below a folder, as whole paths.
 
-    left_out: whether a path, written from this folder on, does not count.
+    left_out: whether a path, seen from this folder, does not count.
     """
     paths = set()
     for place, folders, files in os.walk(folder):
         here = Path(place)
         below = here.relative_to(folder)
-        folders[:] = [name for name in folders if not left_out(f"{below / name}")]
-        names = [name for name in files if not left_out(f"{below / name}")]
+        folders[:] = [name for name in folders if not left_out(below / name)]
+        names = [name for name in files if not left_out(below / name)]
         paths |= {here / name for name in names}
         if not folders and not files and here != folder:
             paths.add(here)

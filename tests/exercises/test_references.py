@@ -1,10 +1,16 @@
 """The short answers that `solution` shows compute what the layers of the course do.
 
 Where the course has a function of the same arguments, the bank names it as `shared`,
-and test_exercises compares the two. Here stand the others.
+and test_exercises compares the two. Here stand the others, and what no case of a bank
+asks: the edges. The cases of a bank must notice any small change of its reference.
 """
 
+import ast
+import copy
+import inspect
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +23,7 @@ from nb09_senses import pick, pool
 from nb10_encode import encode
 from nb10_merges import pair_counts
 from nb11_backbone import heads_from_qkv
+from torch.nn import functional as F
 
 from course_utils.attention import GroupedQueryAttention, MultiHeadAttention, attend
 from course_utils.bpe import cut, train
@@ -25,6 +32,10 @@ from course_utils.data.batches import padded_batches
 from course_utils.decoding import beam_search, length_rule
 from course_utils.models import Classifier
 from course_utils.tokenizer import train_words
+from named_mistakes.comparing import difference
+from named_mistakes.running import isolated, run
+from tests.exercises.answers import RIGHT_ANSWERS
+from tests.support.bank import BANK
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -153,3 +164,96 @@ def test_pairs_are_counted_and_words_encoded_as_the_tokenizer_does():
     for word in words:
         spelled = b"".join(model.pieces[id] for id in word)
         assert encode(word, model.made) == model.encode_word(spelled)
+
+
+# --- edges -------------------------------------------------------------------------
+
+LINES = Path(__file__).with_name("edges.jsonl").read_text("utf-8").splitlines()
+EDGES = [json.loads(line) for line in LINES]
+
+
+def says(token):
+    """A model that finds this token likeliest, whatever it reads."""
+    return lambda ids: F.one_hot(torch.full_like(ids, token), 4).double()
+
+
+def edges_of(name):
+    cases = [edge["case"] for edge in EDGES if edge["exercise"] == name]
+    return [eval(f"({case})", {**vars(torch), "says": says}) for case in cases]
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(edge["exercise"] for edge in EDGES))
+def test_at_the_edges_a_reference_computes_what_others_do(name):
+    exercise = BANK[name]
+    for case in edges_of(name):
+        expected = exercise.reference(*case)
+        for other in [*RIGHT_ANSWERS[name], *filter(None, [exercise.shared])]:
+            assert difference(other(*case), expected, exercise.tolerance) is None, case
+
+
+# --- small changes -----------------------------------------------------------------
+
+SWAPPED = {ast.Lt: ast.LtE, ast.Gt: ast.GtE, ast.Eq: ast.NotEq, ast.In: ast.NotIn}
+SWAPPED |= {ast.Add: ast.Sub, ast.Mult: ast.Div, ast.BitAnd: ast.BitOr}
+SWAPPED |= {other: one for one, other in SWAPPED.items()} | {ast.Pow: ast.Mult}
+# How many small changes make no difference, or next to none.
+SAME = {"attention.look_up": 1, "blocks.stack": 2, "backbone.count_weights": 1}
+SAME |= {"backbone.forward": 1, "clinic.ignores_source": 2, "clinic.misjudges": 4}
+
+
+def changed(function):
+    """The function with another operator, or another number, in one place."""
+    function = inspect.unwrap(function)
+    tree = ast.parse(inspect.getsource(function))
+    tree.body[0].decorator_list = []
+    for place, node in enumerate(ast.walk(tree)):
+        other = copy.deepcopy(tree)
+        twin = list(ast.walk(other))[place]
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED:
+            twin.ops[0] = SWAPPED[type(node.ops[0])]()
+        elif isinstance(node, ast.BinOp) and type(node.op) in SWAPPED:
+            twin.op = SWAPPED[type(node.op)]()
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            twin.value = node.value + 1
+        else:
+            continue
+        space = dict(function.__globals__)
+        exec(compile(other, "changed", "exec"), space)
+        yield space[function.__name__]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in BANK if not BANK[name].predicts])
+def test_cases_and_edges_notice_a_small_change_of_the_reference(name):
+    exercise = BANK[name]
+    tolerance = exercise.tolerance
+    with isolated():
+        cases = exercise.cases(torch.Generator().manual_seed(0))
+        cases += edges_of(name)
+        right = [run(exercise.reference, case) for case in cases]
+
+        def is_noticed(function):
+            for case, expected in zip(cases, right, strict=True):
+                found = run(function, case, seconds=1)
+                if found.error or difference(found.value, expected.value, tolerance):
+                    return True
+            return False
+
+        unnoticed = [f for f in changed(exercise.reference) if not is_noticed(f)]
+    assert len(unnoticed) == SAME.get(name, 0)
+
+
+# Their last case holds large numbers.
+LOUD = ("attention.scores", "attention.context", "attention.cosine", "heads.layer")
+LOUD += ("positions.rotary", "recurrent.gru_step")
+
+
+@pytest.mark.parametrize("name", LOUD)
+def test_an_answer_that_cuts_large_numbers_off_is_noticed(name):
+    def cut(value):
+        return value.clamp(-20, 20) if isinstance(value, torch.Tensor) else value
+
+    reference = BANK[name].reference
+    cases = BANK[name].cases(torch.Generator().manual_seed(0))
+    answers = [(reference(*map(cut, case)), reference(*case)) for case in cases]
+    assert any(difference(*pair) for pair in answers)

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import nbval_strict.arithmetic  # noqa: F401 (it pins what children inherit)
 from nbval_strict.plugin import quiet_variables
 
 ROOT = Path(__file__).resolve().parents[2]

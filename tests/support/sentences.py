@@ -1,18 +1,18 @@
 """What sentences and alt texts say that the cells beside them can confirm.
 
-Numbers must stand in the source, the output or the figure of a near cell; an alt text
-must fit its own figure better than others. Knows the JSON of notebooks.
+Numbers must stand in the source, the output or the figure of a near cell, and a loss is
+told in nats, or in bits per byte. Knows the JSON of notebooks.
 """
 
 import re
 
-from nbval_strict.figures import alt_text, words
+from nbval_strict.figures import words
 from tests.support.notebook_rules import joined
 
 BEFORE, AFTER = 2, 1  # code cells around a text whose numbers it may use
 COUNTABLE = 9  # smaller whole numbers may stand anywhere
-MARGIN = 1  # words by which another figure may fit an alt text better than its own
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)")
+LOSS = re.compile(r"\d\.\d+[\s$*]+(bit|nat)s?\b")  # whole bits are those of a format
 PERCENT = re.compile(r" ?\\?%| percent")
 NO_RESULT = re.compile(
     r"\]\([^)]*\)"  # where a link leads
@@ -43,6 +43,14 @@ def unsupported_numbers(notebook):
                     yield cell["id"], match[0], " ".join(before.split())
 
 
+def wrong_units(text):
+    """Each loss in nats per byte, or in bits of something else, with its sentence."""
+    for sentence in re.split(r"[.:?!|]\s", text):
+        for match in LOSS.finditer(sentence):
+            if (match[1] == "bit") != ("byte" in sentence):
+                yield f"{match[0]!r} is in another unit: {' '.join(sentence.split())}"
+
+
 def is_known(text, known, percent):
     """Does a known number round to this one, or to its share where it is in percent?"""
     plain = text.replace(",", "")
@@ -65,27 +73,3 @@ def numbers_of(cell):
             parts.append(joined(data.get("text/plain", "")))
     for number in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", " ".join(parts)):
         yield float(number.replace(",", ""))
-
-
-def figures(notebook):
-    """(cell id, alt text, words drawn and words of the code) of each figure."""
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
-                about = f"{words(output)} {joined(cell['source'])}"
-                yield cell["id"], alt_text(output), about
-
-
-def swapped_alts(figures):
-    """The names of figures whose alt text has more in common with another figure."""
-    figures = [(name, long_words(alt), long_words(rest)) for name, alt, rest in figures]
-    for name, alt, about in figures:
-        best = max(len(alt & other) for _, _, other in figures)
-        if best > len(alt & about) + MARGIN:
-            yield name
-
-
-def long_words(text):
-    """Decimals, and words of four and more letters without the s of a plural."""
-    matches = re.findall(r"[^\W\d_]{4,}|\d+\.\d+", text)
-    return {word.lower().rstrip("s") for word in matches}
