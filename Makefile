@@ -35,10 +35,10 @@ BENCH_READY := $(BENCH)/$(call stamp,benchmarks/requirements.txt)
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' Makefile
 
-lab: $(READY)  ## open the course in JupyterLab, in your working copies
-	@$(RUN) -m tools.working_copies lab
+lab: $(READY)  ## open the course in JupyterLab, in your working copies; ORIGINALS=1: edit the originals
+	@$(RUN) -m tools.working_copies lab $(if $(ORIGINALS),--originals)
 
 check: lint  ## after each edit: lint and every quick test
 	@$(PYTEST) -m "not slow and not long" tests
