@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.masks import causal_mask, combine_masks
 from course_utils.positions import rotate
-from course_utils.shapes import check_divisible, check_mask, check_same
+from course_utils.shapes import check_divisible, check_integer, check_mask, check_same
 
 
 def attention_scores(
@@ -93,14 +93,14 @@ def _visible(
 class Attend(nn.Module):
     """`attend` as a layer with named points: `queries`, `keys`, `scores`, `weights`.
 
-    While `explicit` is on (`recording` switches it) it computes step by step through
-    them, otherwise in one go.
+    While anybody looks (`explicit` counts them; `recording` and `intervening` do so) it
+    computes step by step through them, otherwise in one go.
     """
 
     def __init__(self, dropout: float = 0.0):
         super().__init__()
         self.dropout = dropout
-        self.explicit = False
+        self.explicit = 0
         self.queries = nn.Identity()
         self.keys = nn.Identity()
         self.scores = nn.Identity()
@@ -163,6 +163,12 @@ class KeyValueCache:
         """How many positions are stored."""
         return self.layers[0].length
 
+    @property
+    def rows(self) -> int | None:
+        """The size of the batch that is stored; None before the first."""
+        store = self.layers[0].store
+        return None if store is None else store.shape[1]
+
 
 def split_heads(
     x: Float[Tensor, "b t width"], num_heads: int
@@ -193,6 +199,7 @@ class MultiHeadAttention(nn.Module):
         if head_dim is None:
             check_divisible("d_model", d_model, "num_heads", num_heads)
             head_dim = d_model // num_heads
+        check_integer(1, num_heads=num_heads, head_dim=head_dim)
         d_memory = d_model if d_memory is None else d_memory
         self.num_heads = num_heads
         width = num_heads * head_dim

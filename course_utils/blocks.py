@@ -13,6 +13,7 @@ from course_utils.attention import GroupedQueryAttention, LayerCache, MultiHeadA
 from course_utils.config import LlamaConfig, StackConfig
 from course_utils.feedforward import FeedForward, SwiGLU
 from course_utils.norms import RMSNorm
+from course_utils.shapes import check_choice, check_type
 
 
 class Residual(nn.Module):
@@ -24,6 +25,7 @@ class Residual(nn.Module):
 
     def __init__(self, d_model: int, dropout: float, norm: str):
         super().__init__()
+        check_choice("norm", norm, ("pre", "post"))
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
@@ -88,6 +90,7 @@ class DecoderBlock(EncoderBlock):
         memory_mask: Tensor | None = None,
     ) -> Float[Tensor, "b t m"]:
         """mask: of the self-attention over x; memory_mask: of the cross-attention."""
+        check_type(Tensor, memory=memory)  # without one it would look at x
         x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
         x = self.cross_residual(
             x, lambda y: self.cross_attention(y, memory, mask=memory_mask)

@@ -5,7 +5,7 @@ Knows numbers and names only. Knows nothing of layers. Every field is given by n
 """
 
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Literal, get_args, get_origin
 
 from course_utils import shapes
 
@@ -33,11 +33,12 @@ class _Checked:
             if kind in (int, int | None):
                 shapes.check_integer(0 if name in MAY_BE_ZERO else 1, **{name: value})
             elif kind is float:
-                shapes.check_number(INTERVALS[name], **{name: value})
-            elif isinstance(kind, type):
-                shapes.check_type(kind, **{name: value})
-            else:
+                interval = INTERVALS.get(name, "(-inf, inf)")
+                shapes.check_number(interval, **{name: value})
+            elif get_origin(kind) is Literal:
                 shapes.check_choice(name, value, get_args(kind))
+            elif type(kind) is type:
+                shapes.check_type(kind, **{name: value})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,12 @@ class DecoderConfig(_Checked):
     vocab_size: int
     stack: StackConfig = StackConfig(activation="gelu", positions="learned")
     tied: bool = True  # output projection = embedding: fewer parameters, same loss
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.stack.positions == "sinusoidal":  # and tokens are short vectors here
+            fit = "'learned' or 'none' for a decoder alone"
+            raise ValueError(f"stack: positions must be {fit}, got 'sinusoidal'")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ token that follows. `CachedStep` and `TranslationStep` make one from a model.
 import math
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +17,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils import shapes
+from course_utils.shapes import explained
 
 Step = Callable[[Tensor], Tensor]
 
 
+@explained
 def next_token_probabilities(
     scores: Float[Tensor, "b v"],
     temperature: float = 1.0,
@@ -52,15 +55,18 @@ def _check_settings(
     temperature: float, top_k: int | None, top_p: float | None, vocab_size: int
 ) -> None:
     least = torch.finfo(torch.float32).tiny  # a smaller one would divide by 0
+    shapes.check_type(Real, temperature=temperature)
     if not least <= temperature < math.inf:
         came = f"got {temperature}; for the most likely token there is `greedy`"
         raise ValueError(f"temperature must be > 0 in float32, {came}")
-    if top_k is not None and not 1 <= top_k <= vocab_size:
-        most = f"at most the vocabulary of {vocab_size}"
-        raise ValueError(f"top_k={top_k} must be >= 1 and {most}")
+    if top_k is not None:
+        shapes.check_integer(1, top_k=top_k)
+        if top_k > vocab_size:
+            raise ValueError(f"top_k={top_k} exceeds the vocabulary of {vocab_size}")
     shapes.check_number("(0, 1]", top_p=1 if top_p is None else top_p)
 
 
+@explained
 def greedy(
     step: Step,
     prompt: Int64[Tensor, "b t"],
@@ -77,6 +83,7 @@ def greedy(
     return _extend(step, prompt, max_new_tokens, best, stop_id, pad_id)
 
 
+@explained
 def sample(
     step: Step,
     prompt: Int64[Tensor, "b t"],
@@ -113,6 +120,7 @@ def length_rule(length: int, length_penalty: float) -> float:
     return ((5 + length) / 6) ** length_penalty
 
 
+@explained
 @torch.no_grad()
 def beam_search(
     step: Step,
@@ -177,6 +185,7 @@ class CachedStep:
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
     """
 
+    @explained
     def __init__(self, model: nn.Module):
         shapes.check_eval(model)
         self.model = model
@@ -191,8 +200,12 @@ class CachedStep:
             changed = "an earlier id or the number of rows changed"
             raise ValueError(f"{changed}: make a new CachedStep for a new text")
         new = ids[:, known:].to(next(self.model.parameters()).device)
-        scores = self.model(new, cache=self.cache)[:, -1]
-        self.seen = ids.clone()  # the caller may write into its own
+        try:
+            scores = self.model(new, cache=self.cache)[:, -1]
+            self.seen = ids.clone()  # the caller may write into its own
+        except BaseException:  # Ctrl-C between two blocks: their caches would differ
+            self.cache, self.seen = self.model.new_cache(), None
+            raise
         return scores
 
 
@@ -204,6 +217,7 @@ class TranslationStep:
     greedy and sample, `beams` for beam_search.
     """
 
+    @explained
     @torch.no_grad()
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
         shapes.check_eval(model)

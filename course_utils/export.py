@@ -13,8 +13,9 @@ import torch
 
 from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
-from course_utils.shapes import check_same
+from course_utils.shapes import check_same, explained
 from course_utils.tokenizer import Tokenizer, from_transformers
+from course_utils.training.evaluation import evaluating
 
 SETTINGS = {  # theirs -> ours
     "vocab_size": "vocab_size",
@@ -43,6 +44,7 @@ NAMES = {  # ours -> theirs; a block's names stand below "blocks.0", "model.laye
 }
 
 
+@explained
 def export_llama(
     model: LlamaLM,
     folder: str | Path,
@@ -118,7 +120,7 @@ def _beginning(model: LlamaLM, tokenizer: Tokenizer) -> int:
     bos with `padded_batches`: the one that leaves the next token less uncertain.
     """
     ids = torch.tensor([[tokenizer.bos_id], [tokenizer.eos_id]])
-    with torch.no_grad():
+    with evaluating(model), torch.no_grad():
         logits = model(ids.to(model.tokens.weight.device))[:, 0].float()
     entropies = torch.special.entr(logits.softmax(-1)).sum(-1)
     return int(ids[entropies.argmin().item()])
@@ -138,6 +140,7 @@ def _their_tokenizer(tokenizer: Tokenizer, longest: int) -> Any:
     )
 
 
+@explained
 def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
     """A LlamaLM on the CPU, in eval mode, and its tokenizer, from a folder of the hub.
 

@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_utils.shapes import check_choice
+
 
 class FeedForward(nn.Module):
     """Linear from d_model to d_ff, activation ("relu" or "gelu"), dropout, and back.
@@ -18,6 +20,7 @@ class FeedForward(nn.Module):
         self, d_model: int, d_ff: int, activation: str = "relu", dropout: float = 0.0
     ):
         super().__init__()
+        check_choice("activation", activation, ("relu", "gelu"))
         self.up = nn.Linear(d_model, d_ff)
         self.activation = {"relu": nn.ReLU, "gelu": nn.GELU}[activation]()
         self.dropout = nn.Dropout(dropout)

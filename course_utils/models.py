@@ -15,7 +15,7 @@ from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from course_utils.norms import RMSNorm
 from course_utils.positions import RotaryPositions, make_positions
-from course_utils.shapes import check_ids, check_mask_of, check_same
+from course_utils.shapes import check_ids, check_index, check_mask_of, check_same
 
 
 def _final_norm(config: configs.StackConfig) -> nn.Module:
@@ -51,6 +51,8 @@ class Encoder(nn.Module):
         self, vocab_size: int, config: configs.StackConfig, pad_id: int | None = 0
     ):
         super().__init__()
+        if pad_id is not None:
+            check_index(vocab_size, "vocab_size", pad_id=pad_id)
         self.embedding = Embedding(vocab_size, config)
         self.vocab_size = vocab_size
         self.config = config
@@ -184,6 +186,7 @@ class LanguageModel(nn.Module):
         if cache is not None:
             layers = cache.layers
             check_same("cache and model: layers", len(layers), len(self.blocks))
+            check_same("cache and ids: rows", cache.rows or len(ids), len(ids))
             start = cache.length
         if mask is not None:
             check_mask_of(ids, mask, num_heads, start + ids.shape[1])

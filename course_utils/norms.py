@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_utils.shapes import check_number
+
 
 class RMSNorm(nn.Module):
     """Divide by the root mean square over the width; no mean, no bias.
@@ -18,6 +20,7 @@ class RMSNorm(nn.Module):
 
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
+        check_number("[0, inf)", eps=eps)
         self.weight = nn.Parameter(torch.ones(d_model))
         self.eps = eps
 

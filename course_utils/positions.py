@@ -8,13 +8,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_utils.config import StackConfig
-from course_utils.shapes import check_length
+from course_utils.shapes import check_integer, check_length, check_number
 
 Device = torch.device | str | None
 
 
 def _angles(length: int, width: int, base: float) -> Float[Tensor, "t pairs"]:
     """Angles in float64, always on the CPU: some accelerators have no float64."""
+    check_number("(0, inf)", base=base)
     exact = {"dtype": torch.float64, "device": "cpu"}
     positions = torch.arange(length, **exact)
     pairs = torch.arange(0, width, 2, **exact)
@@ -108,6 +109,8 @@ def rotary_table(
 
     Source: Su et al. 2021, section 3.2.2.
     """
+    if head_dim % 2:
+        raise ValueError(f"head_dim must be even (rotary pairs), got {head_dim}")
     angles = _angles(length, head_dim, base).repeat(1, 2)
     tables = torch.stack([angles.cos(), angles.sin()])
     return tuple(_delivered(tables, device, dtype))
@@ -163,6 +166,7 @@ def alibi_bias(
 
     Source: Press et al. 2022, section 3.
     """
+    check_integer(query_length, key_length=key_length)
     heads = torch.arange(1.0, num_heads + 1, device=device)
     slopes = 2.0 ** (-8.0 * heads / num_heads)
     queries = torch.arange(query_length, device=device) + key_length - query_length

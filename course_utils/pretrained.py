@@ -15,7 +15,7 @@ from torch import nn
 
 from course_utils import config as configs
 from course_utils import models
-from course_utils.shapes import check_choice
+from course_utils.shapes import check_choice, explained
 from course_utils.tokenizer import Tokenizer
 
 FOLDER = Path(__file__).parent / "weights"
@@ -31,6 +31,7 @@ KINDS = {
 }
 
 
+@explained
 def save(
     model: nn.Module,
     tokenizer: Tokenizer,
@@ -61,6 +62,7 @@ def save(
     save_file(tensors, folder / WEIGHTS)
 
 
+@explained
 def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     """A shipped model by name, or from a folder that `save` wrote; in eval mode.
 
@@ -87,7 +89,8 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
             key: configs.StackConfig(**value) if isinstance(value, dict) else value
             for key, value in content["config"].items()
         }
-        model = model_class(config_class(**fields))
+        with torch.random.fork_rng(devices=[]):  # the random weights are replaced
+            model = model_class(config_class(**fields))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         known = ", ".join(KINDS)
         raise ValueError(

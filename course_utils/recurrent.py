@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from course_utils.attention import attention_scores, attention_weights
 from course_utils.masks import padding_mask
-from course_utils.shapes import check_ids, check_same, values_are_at_hand
+from course_utils.shapes import check_choice, check_ids, check_same, values_are_at_hand
 
 Queries, Memory = Float[Tensor, "b q m"], Float[Tensor, "b k m"]
 Mask = Bool[Tensor, "b 1 1 k"]  # True = may look
@@ -64,6 +64,7 @@ class ScoredAttend(nn.Module):
 
     def __init__(self, d_model: int, score: str):
         super().__init__()
+        check_choice("score", score, tuple(SCORES))
         self.score = SCORES[score](d_model)
         self.scores = nn.Identity()
         self.weights = nn.Identity()

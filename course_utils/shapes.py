@@ -13,8 +13,13 @@ expected and what came.
 """
 
 import difflib
-from collections.abc import Iterable, Sized
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sized
 from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import torch
 from torch import Tensor, nn
@@ -72,12 +77,58 @@ def check_divisible(name: str, number: int, by_name: str, by: int) -> None:
         raise ValueError(f"{name}={number} is not divisible by {by_name}={by}")
 
 
-def check_type(expected: type, /, **values: object) -> None:
+def check_type(expected: type | UnionType, /, **values: object) -> None:
     """Raise TypeError unless every named value is an instance of `expected`."""
     for name, value in values.items():
         if not isinstance(value, expected):
-            kind = expected.__name__
+            kind = getattr(expected, "__name__", expected)
             raise TypeError(f"{name} must be of type {kind}, got {describe(value)}")
+
+
+def explained(function: Callable) -> Callable:
+    """A call that fails names the first argument that is not what it is annotated with.
+
+    Costs nothing where the call succeeds. What `check_…` says is left as it is.
+    """
+
+    @functools.wraps(function)
+    def call(*given, **named):
+        try:
+            return function(*given, **named)
+        except Exception as error:
+            if error.__traceback__.tb_next and not _is_ours(error):
+                _explain(function, given, named, error)
+            raise
+
+    return call
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether a check of this module raised it: then it is a sentence already."""
+    step = error.__traceback__
+    while step.tb_next:
+        step = step.tb_next
+    return step.tb_frame.f_code.co_filename == __file__
+
+
+def _explain(function: Callable, given: tuple, named: dict, error: Exception) -> None:
+    signature = inspect.signature(function)
+    for name, value in signature.bind(*given, **named).arguments.items():
+        kind = signature.parameters[name].annotation
+        if not _fits(value, kind):
+            wanted = kind.__name__ if isinstance(kind, type) else str(kind)
+            wanted = re.sub(r"\b(typing|collections\.abc|torch|pathlib)\.", "", wanted)
+            came = describe(value)
+            raise TypeError(f"{name} must be of type {wanted}, got {came}") from error
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether a value can be of an annotated type; what is not understood fits."""
+    origin = get_origin(kind)
+    if origin is Union or origin is UnionType:
+        return any(_fits(value, part) for part in get_args(kind))
+    kind = {None: type(None), float: Real, int: Integral}.get(kind, origin or kind)
+    return kind is Any or not isinstance(kind, type) or isinstance(value, kind)
 
 
 def check_eval(model: nn.Module) -> None:
@@ -90,7 +141,7 @@ def describe(value: object) -> str:
     """A value as an error message shows it: short, with its type."""
     kind = type(value).__name__
     if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
     if value is None or isinstance(value, str | Real):
         return f"{value!r:.60} ({kind})"
     if isinstance(value, Sized) and not isinstance(value, type):

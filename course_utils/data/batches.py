@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.shapes import IGNORED, check_index, check_integer, describe
+from course_utils.shapes import IGNORED, check_index, check_integer, describe, explained
 
 # Rows are sorted by length within pools of this many batches, then cut into batches:
 # little padding, and each epoch still brings other rows together.
@@ -142,6 +142,7 @@ class RowBatches(_Batches):
         return batches[draw.permutation(self.steps_per_epoch)].tolist()
 
 
+@explained
 def packed_batches(
     rows: Rows, *, batch_size: int, length: int, special: Any, seed: int = 0
 ) -> PackedBatches:
@@ -155,6 +156,7 @@ def packed_batches(
     return PackedBatches(stream, batch_size=batch_size, length=length, seed=seed)
 
 
+@explained
 def padded_batches(
     rows: Rows,
     *,
@@ -186,6 +188,7 @@ def padded_batches(
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
 
 
+@explained
 def pair_batches(
     pairs: Sequence[tuple[Row, Row]],
     *,
@@ -216,6 +219,7 @@ def pair_batches(
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
 
 
+@explained
 def labelled_batches(
     rows: Sequence[tuple],
     *,
@@ -295,7 +299,7 @@ def _ids(
 def _check_special(special: Any, *names: str) -> None:
     """Raise for an id that is none, or that would be taken for padding."""
     for name in names:
-        id = getattr(special, name)
+        id = getattr(special, name, None)
         check_integer(0, **{f"special.{name}": id})
         if name != "pad_id" and "pad_id" in names and id == special.pad_id:
             both = f"pad_id and {name} are both {id}"

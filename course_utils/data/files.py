@@ -4,14 +4,15 @@ Knows the names of columns. Files are never changed.
 """
 
 import csv
+import functools
 import glob
 import os
 import re
 import tempfile
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 STORY_END = "<|endoftext|>"
 SUFFIXES = (".txt", ".jsonl", ".parquet", ".tsv")
@@ -19,11 +20,14 @@ SUFFIXES = (".txt", ".jsonl", ".parquet", ".tsv")
 OTHER_SUFFIXES = (".csv", ".json", ".gz", ".zip", ".md")
 # The names of the two sides of a pair, in the order in which they are looked for.
 PAIR_COLUMNS = [("source", "target"), ("english", "non_english"), ("en", "es")]
-LANGUAGES = {"english", "spanish", "vietnamese", "russian", "french", "german"}
-LANGUAGES |= {"en", "es", "vi", "ru", "fr", "de"}
-# A first line of a .tsv file is a header if two of its cells are among these.
-HEADER_NAMES = LANGUAGES | {"source", "target", "non_english", "text", "sentence"}
+# A first line of a .tsv file is a header if two of its cells are among these, or are
+# names or codes of different languages.
+HEADER_NAMES = {"source", "target", "non_english", "text", "sentence"}
 HEADER_NAMES |= {"label", "id", "idx"}
+# So many characters, or lines, at its beginning tell how a file is laid out.
+SAMPLE, HEAD = 2**20, 40
+ENDED = re.compile(r"[.!?…。！？][\"'”’»)]*$")
+QUOTED = re.compile(r'(?:^|(?<=[\t\n]))"((?:[^"]|"")*)"(?=[\t\r\n]|$)')
 
 
 class EmptyText(ValueError):  # noqa: N818 - the name says what is wrong with the row
@@ -39,9 +43,11 @@ def is_file(source: str | Path) -> bool:
 def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """The rows of a file as dictionaries; a .txt file has one column, "text".
 
-    .txt: texts end with a line `<|endoftext|>`, else empty lines separate them. .tsv:
-    the first line names the columns if two names are in HEADER_NAMES, or if `columns`
-    is a single one; else the first two are `columns`. Quotes have no meaning in it.
+    .txt: `<|endoftext|>` separates the texts; where there is none, empty lines do; and
+    where there are none of those either, each line is a text. .tsv: the first line
+    names the columns if two of its cells are in HEADER_NAMES or are languages, or if
+    `columns` is a single one; else the first two are `columns`. Quotes are read as
+    Excel and pandas write them, unless some of them cannot be of that kind.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -71,31 +77,101 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
         raise ValueError(f"{path} cannot be read as {suffix}: {reason}") from error
 
 
-def _texts(path: Path) -> list[str]:
-    text = path.read_text("utf-8-sig")
-    if "\0" in text:  # UTF-16, without the mark that would say so
-        raise ValueError("it is not UTF-8: save it so")
-    end = re.compile(rf"^{re.escape(STORY_END)}[ \t]*$", re.MULTILINE)
-    parts = (end if end.search(text) else re.compile(r"\n[ \t]*\n")).split(text)
-    return [part.strip() for part in parts if part.strip()]
+def _texts(path: Path) -> Iterator[str]:
+    """One text after the other: a file may be larger than the memory."""
+    with path.open(encoding="utf-8-sig") as file:
+        sample = file.read(SAMPLE)
+        if "\0" in sample:  # UTF-16, without the mark that would say so
+            raise ValueError("it is not UTF-8: save it so")
+        between = r"\n"
+        if STORY_END in sample:
+            between = re.escape(STORY_END)
+        elif re.search(r"\n[ \t]*\n", sample.strip()):
+            between = r"\n[ \t]*\n"
+        rest = sample
+        while sample:
+            *texts, rest = re.split(between, rest)
+            yield from (text.strip() for text in texts if text.strip())
+            sample = file.read(SAMPLE)
+            rest += sample
+        if rest.strip():
+            yield rest.strip()
 
 
 def _table(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    names = None
     with path.open(encoding="utf-8-sig", newline="") as file:
-        for cells in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            if not cells:
-                continue
-            if names is None:
-                names = [cell.strip().casefold() for cell in cells]
-                known = sum(name in HEADER_NAMES for name in names)
-                if known >= 2 or len(columns) == 1:
-                    continue
-                names = [*columns, *(f"column {n}" for n in range(len(cells)))]
-            elif len(cells) > len(names):
+        quoting = csv.QUOTE_MINIMAL if _is_quoted(file) else csv.QUOTE_NONE
+        rows = filter(None, csv.reader(file, delimiter="\t", quoting=quoting))
+        head = list(islice(rows, HEAD))
+        if not head:
+            return
+        names = [cell.strip().casefold() for cell in head[0]]
+        if len(columns) == 1 or _is_header(names, head[1:]):
+            if len(set(names)) < len(names):
+                raise ValueError(f"two columns have one name in {names}")
+            head = head[1:]
+        else:
+            names = [*columns, *(f"column {n}" for n in range(len(names)))]
+        for cells in chain(head, rows):
+            if len(cells) > len(names):
                 sizes = f"{len(cells)} cells, the first {len(names)}"
                 raise ValueError(f"a row has {sizes}")
             yield dict(zip_longest(names, cells))
+
+
+def _is_quoted(file: TextIO) -> bool:
+    """Whether quotes enclose cells, as a program writes them, or belong to the text.
+
+    A program quotes a cell because of what is inside: a tab, a line break, a comma or
+    a quote, which it doubles. A person's sentence that begins with a quote is not so.
+    """
+    sample = file.read(SAMPLE)
+    file.seek(0)
+    cells = QUOTED.findall(sample)
+    needed = any(re.search('[\t\r\n,]|""', cell) for cell in cells)
+    return needed and '"' not in QUOTED.sub("", sample)
+
+
+def _is_header(names: list[str], following: list[list[str]]) -> bool:
+    """Whether the first line names the columns. Raises ValueError if nobody can say."""
+    codes, languages = _languages()
+    known = HEADER_NAMES | languages
+    if sum(name in known for name in set(names)) >= 2:
+        return True
+    cells = [cell.strip() for row in following for cell in row[:2]]
+    ended = [bool(ENDED.search(cell)) for cell in cells]
+    doubt = len(cells) >= 20 and all(ended) and not any(map(ENDED.search, names[:2]))
+    if sum(name in codes for name in set(names)) >= 2:
+        if any(ended):
+            return True
+        doubt = True  # English "in", Spanish "en" are codes of languages, too
+    if doubt:
+        raise ValueError(
+            f"its first line, {names[:2]}, may be a pair or name the columns: write "
+            "a line with source and target above the pairs"
+        )
+    return False
+
+
+@functools.cache
+def _languages() -> tuple[set[str], set[str]]:
+    """The codes of languages ("en", "eng"), and their names in English."""
+    from babel import Locale
+    from babel.core import get_global
+
+    names = Locale("en").languages
+    codes = {*names, *get_global("language_aliases")} - HEADER_NAMES
+    return codes, {name.casefold() for name in names.values()}
+
+
+def is_language(name: str) -> bool:
+    """Whether a word is the code of a language, or its name in English."""
+    return any(name in known for known in _languages())
+
+
+def is_label(text: str) -> bool:
+    """Whether a text is a number, or the code of a language in three letters."""
+    return text.isdigit() or (len(text) == 3 and text in _languages()[0])
 
 
 def text_of(row: dict[str, Any], where: str) -> str:
@@ -107,7 +183,7 @@ def text_of(row: dict[str, Any], where: str) -> str:
 
 def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     """The two sentences of one row: in PAIR_COLUMNS, or source and target language."""
-    languages = tuple(name for name in row if name in LANGUAGES)
+    languages = tuple(name for name in row if is_language(name))
     known = [*PAIR_COLUMNS, languages] if len(languages) == 2 else PAIR_COLUMNS
     for source, target in known:
         if source in row and target in row:

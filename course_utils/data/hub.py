@@ -12,13 +12,14 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from course_utils.data import files
+from course_utils.shapes import check_integer, check_type, explained
 
 Source = str | Path
 # The worlds: kind of data -> {name: "module:function"}, which takes (split, limit).
@@ -39,6 +40,7 @@ class DataUnavailable(Exception):  # noqa: N818 - the name says what is wrong
         return [f"{type(self).__name__}: {self}"]
 
 
+@explained
 def load_texts(
     source: Source, split: str = "train", limit: int | None = None
 ) -> list[str]:
@@ -51,6 +53,7 @@ def load_texts(
     return _load("texts", source, split, limit, files.text_of, ("text",))
 
 
+@explained
 def load_pairs(
     source: Source, split: str = "train", limit: int | None = None
 ) -> list[tuple[str, str]]:
@@ -61,6 +64,7 @@ def load_pairs(
     return _load("pairs", source, split, limit, files.pair_of, ("source", "target"))
 
 
+@explained
 def load_tokenizer(name: Source) -> Any:
     """`transformers.AutoTokenizer` of "owner/name" on the hub, or of a folder."""
     with _source_of("models", name):
@@ -69,6 +73,7 @@ def load_tokenizer(name: Source) -> Any:
         return transformers.AutoTokenizer.from_pretrained(name)
 
 
+@explained
 def load_model(name: Source) -> Any:
     """A trained model of `transformers` that gives its attention weights, for looking.
 
@@ -114,8 +119,9 @@ def _load(
     columns: tuple[str, ...],
 ) -> list:
     """What `read` makes of the first rows of a world, a file or a data set."""
-    if limit is not None and limit < 1:
-        raise ValueError(f"limit must be at least 1, got {limit}")
+    if limit is not None:
+        check_integer(1, limit=limit)
+    check_type(str | Path, source=source)
     if source in WORLDS[kind]:
         if limit is None:
             raise ValueError(f"limit must be given for {source!r}: it has no end")
@@ -134,21 +140,22 @@ def _load(
     if local:
         rows = files.read_rows(source, columns)
     items = []
-    for number, row in enumerate(rows, start=1):
-        try:
-            items.append(read(row, f"{source}, row {number}"))
-        except files.EmptyText:
-            if local:
-                raise
-        if len(items) == limit:
-            break
+    with closing(rows):  # also after an error: what was silenced for them speaks again
+        for number, row in enumerate(rows, start=1):
+            try:
+                items.append(read(row, f"{source}, row {number}"))
+            except files.EmptyText:
+                if local:
+                    raise
+            if len(items) == limit:
+                break
     if not items:
         raise ValueError(f"{source} has no row with text in the split {split!r}")
     sides = zip(*items, strict=True) if kind == "pairs" else []
-    if any(all(text.strip().isdigit() for text in side) for side in sides):
+    if any(all(files.is_label(text.strip()) for text in side) for side in sides):
         raise ValueError(
-            f"{source} has a column of numbers where sentences belong: name the "
-            "columns in a first line"
+            f"{source} has a column of numbers, or of codes such as 'eng', where "
+            "sentences belong: name the columns in a first line"
         )
     return items
 

@@ -5,12 +5,14 @@ Knows modules and their names. Knows nothing of what they compute.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from numbers import Integral
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from course_utils.shapes import check_same, describe, did_you_mean
+from course_utils.looking.recording import explicit
+from course_utils.shapes import check_same, check_type, describe, did_you_mean
 
 Change = Callable[[Tensor], Tensor]
 Indices = int | Iterable[int] | None
@@ -33,6 +35,8 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
     `record` sees the values after a change. Of nested changes to one module, the inner
     one acts first. Afterwards the model is as before.
     """
+    check_type(nn.Module, model=model)
+    check_type(Mapping, changes=changes)
     modules = dict(model.named_modules())
     ran = set()
     with ExitStack() as undo:
@@ -45,9 +49,7 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
             handle = modules[name].register_forward_hook(hook, prepend=True)
             undo.callback(handle.remove)
             parent = modules.get(name.rpartition(".")[0])
-            if getattr(parent, "explicit", None) is False:
-                parent.explicit = True
-                undo.callback(setattr, parent, "explicit", False)
+            undo.enter_context(explicit(parent))
         yield
     for name in changes:
         if name not in ran:
@@ -102,10 +104,13 @@ def mean_ablation(
 
     Source: Wang et al. 2023, who take one mean per position.
     """
+    check_type(Tensor, recorded=recorded)
     places = recorded.shape[0], recorded.shape[-2]
     if real is None:
         real = torch.ones(places, dtype=torch.bool, device=recorded.device)
     check_same("real and recorded: batch and length", tuple(real.shape), places)
+    if not real.any():
+        raise ValueError("real must be True at a token: there is no mean over none")
     between = [1] * (recorded.ndim - 3)
     counted = real.view(places[0], *between, places[1], 1)
     total = torch.where(counted, recorded, 0).sum(dim=(0, -2), keepdim=True)
@@ -122,6 +127,7 @@ def activation_patch(
 
     Source: Vig et al. 2020; Meng et al. 2022, section 2.1.
     """
+    check_type(Tensor, recorded=recorded)
     replace = _replacement(recorded, heads, positions)
 
     def change(value: Tensor) -> Tensor:
@@ -136,10 +142,8 @@ def activation_patch(
 
 def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Change:
     """A change to `new`, in these heads at these positions; None: in all of them."""
-    heads, positions = (
-        list(given) if isinstance(given, Iterable) else given
-        for given in (heads, positions)
-    )
+    heads = _numbers("heads", heads)
+    positions = _numbers("positions", positions)
 
     def change(value: Tensor) -> Tensor:
         came = f"got shape {tuple(value.shape)}"
@@ -153,9 +157,28 @@ def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Cha
     return change
 
 
-def _marked(value: Tensor, indices: int | list[int] | None, axis: int) -> Tensor:
+def _numbers(name: str, indices: Indices) -> list[int] | None:
+    """Indices as a list; a mask of True and False would silence heads 0 and 1."""
+    if indices is None:
+        return None
+    if isinstance(indices, Tensor):
+        indices = indices.tolist()
+    many = isinstance(indices, Iterable) and not isinstance(indices, str)
+    numbers = list(indices) if many else [indices]
+    for number in numbers:
+        check_type(Integral, **{name: number})
+        if isinstance(number, bool):
+            raise TypeError(f"{name} must be numbers, such as [0, 2], got {number}")
+    return numbers
+
+
+def _marked(value: Tensor, indices: list[int] | None, axis: int) -> Tensor:
     """True at these indices of an axis of the value; everywhere for None."""
     if indices is None:
         return torch.ones_like(value, dtype=torch.bool)
-    index = torch.tensor(indices, dtype=torch.int64, device=value.device).view(-1)
+    size = value.shape[axis]
+    if not all(-size <= number < size for number in indices):
+        what = "heads" if axis == 1 else "positions"
+        raise IndexError(f"{what} must be from 0 to {size - 1}, got {indices}")
+    index = torch.tensor(indices, dtype=torch.int64, device=value.device)
     return torch.zeros_like(value, dtype=torch.bool).index_fill(axis, index, True)

@@ -203,7 +203,11 @@ def _of_one_text(weights: Any, layer: str) -> Tensor:
             f"{what} of one text, (head, query, key) or (1, head, query, key), got "
             f"{tuple(weights.shape)}"
         )
-    return weights.detach().cpu().double()
+    weights = weights.detach().cpu().double()
+    over_keys, over_queries = weights.sum(-1), weights.sum(-2)
+    if (over_keys > 1.01).any() and ((over_queries - 1).abs() < 0.01).all():
+        raise ValueError(f"{what} (head, query, key); here each key's weights sum to 1")
+    return weights
 
 
 def _thinned(words: list[str]) -> list[str]:

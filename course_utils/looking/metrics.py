@@ -13,11 +13,12 @@ from numbers import Integral
 from jaxtyping import Float
 from torch import Tensor
 
-from course_utils.shapes import check_integer, check_same, describe
+from course_utils.shapes import check_integer, check_same, describe, explained
 
 Links = AbstractSet[tuple[int, int]]
 
 
+@explained
 def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> float:
     """The loss in bits per byte of text, which does not depend on the tokenizer.
 
@@ -33,6 +34,7 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
     return nats_per_token * num_tokens / math.log(2) / num_bytes
 
 
+@explained
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """BLEU over a corpus, 0 to 100 (Papineni et al. 2002), as sacrebleu computes it
     (Post 2018): with its own tokenization, and case sensitive.
@@ -47,6 +49,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> floa
     return sacrebleu.corpus_bleu(list(hypotheses), columns).score
 
 
+@explained
 def exact_match(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> float:
@@ -64,6 +67,7 @@ def _check_sentences(hypotheses: Sequence, references: Sequence[Sequence[str]]) 
     check_same("lengths of hypotheses and references", len(hypotheses), len(references))
 
 
+@explained
 def alignment_error_rate(
     predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]
 ) -> float:
@@ -87,6 +91,7 @@ def alignment_error_rate(
     return 1 - hits / count
 
 
+@explained
 def strongest_links(weights: Float[Tensor, "q k"]) -> set[tuple[int, int]]:
     """One link (key position, query position) per query: the first key of most weight.
 

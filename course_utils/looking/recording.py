@@ -3,11 +3,25 @@
 Knows modules and their names. Knows nothing of what they compute.
 """
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from torch import Tensor, nn
 
-from course_utils.shapes import did_you_mean
+from course_utils.shapes import check_type, did_you_mean
+
+
+@contextmanager
+def explicit(module: nn.Module | None) -> Iterator[None]:
+    """An attention layer computes step by step while one block or several last."""
+    looks = hasattr(module, "explicit")
+    if looks:
+        module.explicit += 1
+    try:
+        yield
+    finally:
+        if looks:
+            module.explicit -= 1
 
 
 class Named(dict):
@@ -28,14 +42,13 @@ class Recording(Named):
 
     def __init__(self, model: nn.Module):
         super().__init__()
+        check_type(nn.Module, model=model)
         self._model = model
         self._undo = ExitStack()
 
     def __enter__(self) -> "Recording":
         for name, module in self._model.named_modules():
-            if getattr(module, "explicit", None) is False:
-                module.explicit = True
-                self._undo.callback(setattr, module, "explicit", False)
+            self._undo.enter_context(explicit(module))
             hook = module.register_forward_hook(_keep(self, name))
             self._undo.callback(hook.remove)
         return self

@@ -5,10 +5,11 @@ Turns a model and its tokenizer into plain numbers. Knows nothing of what a page
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +19,13 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from attention_views.living import living_page
-from course_utils.shapes import check_eval, check_same, describe
+from course_utils.shapes import (
+    check_eval,
+    check_index,
+    check_same,
+    check_type,
+    describe,
+)
 from course_utils.tokenizer import BYTE_OF, Tokenizer
 from lesson_plots import style
 
@@ -61,18 +68,24 @@ def share_page(
     The file needs no network: its weights are int8 with one scale a row.
 
     model: a `LlamaLM` of at most 4,000,000 weights. tokenizer: its own, from
-    `train_bpe` or `train_words`. opening: how the first story begins; a part of it in
-    braces is the hero, in whose place a reader may type another. start_id: the token
-    before each text of the training, by default the tokenizer's end token.
+    `train_bpe` or `train_words`. opening: how the first story begins; one part of it
+    may stand in braces, such as {girl named Lily}: the hero, for whom a reader may type
+    a name or a noun. start_id: the token before each text of the training, by default
+    the tokenizer's end token.
 
     Raises TypeError for another model, ValueError for a larger one, weights that are
-    not finite, and a tokenizer of another vocabulary or kind.
+    not finite, a tokenizer of another vocabulary or kind, and two heroes.
     """
     if type(model).__name__ != "LlamaLM":
         raise TypeError(f"model must be a LlamaLM, got {describe(model)}")
+    check_type(Tokenizer, tokenizer=tokenizer)
+    check_type(str | Path, path=path)
+    _check_texts(title=title, opening=opening)
     config = model.config
     sizes = (tokenizer.vocab_size, config.vocab_size)
     check_same("tokenizer and model: vocab_size", *sizes)
+    start_id = tokenizer.eos_id if start_id is None else start_id
+    check_index(config.vocab_size, "vocab_size", start_id=start_id)
     weights = {  # a shared matrix comes once
         name.removesuffix(".weight"): weight.detach().float().cpu().numpy()
         for name, weight in model.named_parameters()
@@ -83,7 +96,7 @@ def share_page(
         _plain(tokenizer),
         title=title,
         opening=opening,
-        start_id=tokenizer.eos_id if start_id is None else start_id,
+        start_id=start_id,
         end_id=tokenizer.eos_id,
     )
     path = Path(path)
@@ -103,13 +116,13 @@ def show_story(
 ) -> None:
     """Write the page of `share_page` and show it in a frame, with a picture below.
 
-    path: relative to the notebook, from where JupyterLab and the book read the page.
-    Arguments and errors as in `share_page`.
+    path: in the folder of the notebook, from where JupyterLab and the book read the
+    page. Arguments and errors as in `share_page`.
     """
-    check_eval(model)
     about = {"title": title, "opening": opening, "start_id": start_id}
     path = share_page(model, tokenizer, path, **about)
-    frame = FRAME.format(source=escape(quote(path.as_posix())), title=escape(title))
+    check_eval(model)
+    frame = FRAME.format(source=escape(_address(path)), title=escape(title))
     display({"text/html": frame, "text/plain": f"{title}. {HINT}"}, raw=True)
     start = tokenizer.eos_id if start_id is None else start_id
     begun = [start, *tokenizer.encode(opening.translate({123: "", 125: ""}))]
@@ -121,6 +134,24 @@ def show_story(
     alt += f"“{words[int(bits.argmax())].strip()}”."
     surprises = [*(bits / 7).clamp(max=1).tolist(), 0.0]
     style.show(_still([*words, *going_on], surprises), alt)
+
+
+def _check_texts(**texts: str) -> None:
+    """Raise unless the texts can be written, and the opening has one hero or none."""
+    check_type(str, **texts)
+    for name, text in texts.items():
+        if re.search("[\ud800-\udfff]", text):
+            raise ValueError(f"{name} must not have half a character, got {text!r}")
+    opening = texts["opening"]
+    if len(re.findall("{.*?}", opening)) > 1:
+        raise ValueError(f"opening must have one hero in braces, got {opening!r}")
+
+
+def _address(path: PurePath) -> str:
+    """Where a page finds a file: relative to the notebook, or else the full address."""
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from attention_views import explorer_html, page_script, short, view_html
 from attention_views.bertviz_page import offline
 from course_utils.looking.maps import Maps
 from course_utils.looking.token_texts import token_texts
-from course_utils.shapes import check_same
+from course_utils.shapes import check_integer, check_same, check_type, describe
 from lesson_plots.plots import arrows, bars
 from lesson_plots.style import ROLES, SOFT, number, running_cell, show, styled
 
@@ -86,6 +86,7 @@ def show_map(
     head: int = 0,
 ) -> None:
     """Show one map of `show_attention` as a picture alone, of models of any size."""
+    check_type(str, title=title)
     Maps([recording], tokens, source, title, (part, layer, head)).show_picture()
 
 
@@ -95,6 +96,10 @@ def show_bertviz(page: Any, sentence: str) -> None:
     page: what bertviz's `head_view` or `model_view` give with html_action="return".
     Source: Vig 2019, "A Multiscale Visualization of Attention".
     """
+    check_type(str, sentence=sentence)
+    if not hasattr(page, "data"):
+        made = 'what bertviz gives with html_action="return"'
+        raise TypeError(f"page must be {made}, got {describe(page)}")
     data = {"text/html": offline(page.data, sentence)}
     display(data | {"text/plain": f"{sentence} {HINT}"}, raw=True)
 
@@ -119,6 +124,7 @@ def show_comparison(
 
 
 def _show(maps: Maps, title: str) -> None:
+    check_type(str, title=title)
     maps.check_total()
     html = explorer_html(
         maps.recordings[0],
@@ -141,9 +147,12 @@ def show_sampling(
 
     scores: the logits of every token; tokens: their texts. The 16 best are named.
     """
+    check_type(Tensor, scores=scores)
     tokens = token_texts(tokens)
     check_same("shape of scores and of tokens", tuple(scores.shape), (len(tokens),))
     scores = scores.detach().cpu().double()
+    if scores.min() >= 0 and abs(scores.sum() - 1) < 1e-3:
+        raise ValueError("scores must be logits, got probabilities: take their .log()")
     best, order = scores.sort(descending=True, stable=True)
     names = [tokens[i] for i in order[:NAMED].tolist()]
     heights = {f"temperature {t}": (best / t).softmax(0)[:8] for t in (0.5, 1, 2)}
@@ -162,6 +171,7 @@ def show_rotation(back: int = 0, *, title: str) -> None:
 
     Source: Vaswani et al. 2017, section 3.5; Su et al. 2021, section 3.4.
     """
+    check_integer(0, back=back)
     now = {"back": back, "position": 20, "distance": back + 6, "pairs": 4}
     ghosts = _ghosts(back, 4)
     alt = f"{title} Four dials; below them the score is highest at distance {back}, "
@@ -227,6 +237,7 @@ def _dials(
 
 def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     """Drag a query among keys {name: (x, y)} of the plane and watch the weights."""
+    check_type(Mapping, keys=keys)
     names = token_texts(list(keys), "keys")
     places = [[float(x), float(y)] for x, y in keys.values()]
     labels = [short(name) for name in names]
@@ -294,6 +305,7 @@ def _hundredths(scores: Tensor) -> list[int]:
 
 
 def _show_piece(piece: str, data: dict[str, Any], title: str, alt: str) -> None:
+    check_type(str, title=title)
     data = {"piece": piece, "title": title, **data}
     html = view_html("pieces", data, f"{alt} {SLIDERS}", **IN_A_NOTEBOOK)
     display_view(html, alt, SLIDERS)

@@ -6,6 +6,7 @@ losses or batches.
 
 import json
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ from course_utils.training.processes import Processes
 
 KEPT = 2  # the newest, and the one before should the newest be damaged
 NOTES = "notes.json"
+COMPLETE = re.compile(r"step-(\d{7,})")
+UNFINISHED = re.compile(r"step-\d{7,}\.tmp")
 Parts = tuple[nn.Module, Sequence[Optimizer]]
 
 
@@ -52,8 +55,15 @@ def save_checkpoint(
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """The complete checkpoints of a folder, oldest first."""
-    return sorted(path for path in folder.glob("step-*") if path.suffix != ".tmp")
+    """The complete checkpoints of a folder, oldest first; all else in it is foreign."""
+    names = (COMPLETE.fullmatch(path.name) for path in folder.glob("step-*"))
+    steps = sorted((int(name[1]), name[0]) for name in names if name)
+    parts = (NOTES, ".metadata")  # the second is PyTorch's
+    return [
+        folder / name
+        for _, name in steps
+        if any((folder / name / part).is_file() for part in parts)
+    ]
 
 
 def load_checkpoint(
@@ -68,7 +78,8 @@ def load_checkpoint(
         raise ValueError(f"checkpoints must be a folder, but {folder} is a file")
     if processes.rank == 0:
         for leftover in folder.glob("step-*.tmp"):
-            shutil.rmtree(leftover)
+            if UNFINISHED.fullmatch(leftover.name) and leftover.is_dir():
+                shutil.rmtree(leftover)
     processes.wait()
     if not (complete := list_checkpoints(folder)):
         return None
@@ -78,11 +89,13 @@ def load_checkpoint(
     except Exception as error:
         raise _damaged(newest, error) from error
     saved = notes["identity"]
-    for name in identity | saved:
-        there, here = saved.get(name), identity.get(name)
+    for name, here in identity.items():
+        there = saved.get(name, here)  # a run that was not evaluated may be, later
         if there != here:
-            differ = f"{name} is {there} in the checkpoint and {here} in this run"
-            raise ValueError(f"checkpoint {newest} is of another run: {differ}")
+            raise ValueError(
+                f"checkpoint {newest} is of another run: {name} is {there:.80} in the "
+                f"checkpoint and {here:.80} in this run; begin a new one elsewhere"
+            )
     for optimizer in parts[1]:
         optimizer.zero_grad()  # with gradients there, no moments would be laid out
     tensors = _tensors(parts)

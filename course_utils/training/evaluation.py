@@ -10,11 +10,13 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from course_utils.shapes import check_integer, explained
 from course_utils.training import losses
 from course_utils.training.losses import Batches, Loss, next_token_loss
 from course_utils.training.machine import device_and_dtype
 
 
+@explained
 @torch.no_grad()
 def mean_loss(
     model: nn.Module, batches: Batches, count: int, loss: Loss = next_token_loss
@@ -23,6 +25,7 @@ def mean_loss(
 
     In eval mode and without gradients; afterwards every module is as it was.
     """
+    check_integer(1, count=count)
     device, dtype = device_and_dtype(model)
     total = 0.0
     counted = 0

@@ -4,12 +4,15 @@ Is handed a module, a function from step to batch, a loss and an evaluation. Kno
 nothing of architectures, data or text.
 """
 
+import functools
+import inspect
 import math
 import time
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Literal
 
 import numpy as np
@@ -18,6 +21,7 @@ from torch import nn
 from tqdm import tqdm
 
 from course_utils.config import TrainConfig
+from course_utils.shapes import explained
 from course_utils.training import losses, optimizers
 from course_utils.training.cpu_speed import faster_on_cpu
 from course_utils.training.evaluation import evaluating
@@ -51,6 +55,7 @@ class History:
         self.tokens.append(counted + (self.tokens[-1] if self.tokens else 0))
 
 
+@explained
 def train(
     model: nn.Module,
     batches: Batches,
@@ -70,7 +75,9 @@ def train(
     evaluate: model -> number, called without gradients and in eval mode after every
         `evaluate_every` steps and after the last one.
     checkpoints: a folder. Every config.checkpoint_every steps the state is saved there,
-        and a call that finds one resumes from it, with bit-equal losses.
+        and a call that finds one resumes from it, with bit-equal losses. It must be the
+        same run; where no learning rate depends on the last step ("constant",
+        "inverse_sqrt"), it may be a longer one.
 
     Dropout follows from (config.seed, step) alone; the caller's random numbers stay
     (but for those of MPS).
@@ -88,7 +95,7 @@ def train(
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)
     if folder:
-        run.restore(folder)
+        run.restore(folder, run.identify(evaluate, evaluate_every))
     history = run.history
     first = len(history.steps)
     quiet = run.processes.rank > 0 or not is_watched()
@@ -129,7 +136,7 @@ class _Run:
         self.device, self.dtype = device_and_dtype(model)
         self.precision = _choose_precision(config.precision, self.device, self.dtype)
         self.processes = Processes(self.device)
-        self.identity = self.identify() if config.checkpoint_every else {}
+        self.identity: dict[str, str] = {}  # of a run with checkpoints
         self.parallel = self.processes.parallel(model)
         self.optimizers = optimizers.build_optimizers(model, config, self.precision)
         self.history = History()
@@ -171,18 +178,26 @@ class _Run:
         with evaluating(self.model), torch.no_grad(), self.autocast():
             return float(evaluate(self.model))
 
-    def identify(self) -> dict[str, str]:
-        """What must be equal for a checkpoint to be one of this run: the configs."""
+    def identify(self, evaluate: Callable | None, every: int) -> dict[str, str]:
+        """What must be equal for a checkpoint to be one of this run."""
         config = getattr(self.model, "config", None)
         layers = asdict(config) if is_dataclass(config) else {"layers": self.model}
         settings = asdict(self.config) | {"precision": self.precision}
         del settings["checkpoint_every"]
+        if self.config.schedule in ("constant", "inverse_sqrt"):
+            del settings["steps"]
+        settings["model"] = type(self.model).__name__
         settings |= {f"model.{name}": value for name, value in layers.items()}
-        settings["loss"] = getattr(self.loss, "__qualname__", type(self.loss).__name__)
-        parts = (x.detach().cpu().contiguous() for x in self.batches(0))
+        weights = self.model.named_parameters()
+        frozen = [name for name, weight in weights if not weight.requires_grad]
+        settings["frozen"] = ", ".join(frozen) or "nothing"
+        settings["loss"] = _signature(self.loss)
+        if evaluate:
+            settings["evaluate"] = f"{_signature(evaluate)} every {every} steps"
+        parts = (x.detach().cpu().contiguous().view(-1) for x in self.batches(0))
         data = b"".join(x.view(torch.uint8).numpy().tobytes() for x in parts)
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
-        return {name: str(value) for name, value in settings.items()}
+        return {name: " ".join(str(value).split()) for name, value in settings.items()}
 
     def keep(self, folder: Path, step: int) -> None:
         from course_utils.training.checkpoints import save_checkpoint  # slow to import
@@ -191,15 +206,46 @@ class _Run:
         parts = self.model, self.optimizers
         save_checkpoint(folder, step, parts, notes, self.processes)
 
-    def restore(self, folder: Path) -> None:
+    def restore(self, folder: Path, identity: dict[str, str]) -> None:
         from course_utils.training.checkpoints import load_checkpoint  # slow to import
 
+        self.identity = identity
         parts = self.model, self.optimizers
-        notes = load_checkpoint(folder, parts, self.identity, self.processes)
+        notes = load_checkpoint(folder, parts, identity, self.processes)
         if notes:
             past = notes["history"]
             past["evaluations"] = [tuple(pair) for pair in past["evaluations"]]
             self.history = History(**past)
+        if len(self.history.steps) > self.config.steps:
+            done = f"{len(self.history.steps)} steps are done in {folder}"
+            raise ValueError(f"steps={self.config.steps} must not be fewer: {done}")
+
+
+def _signature(function: Callable) -> str:
+    """The name of a function, and a checksum if no import could give the same one."""
+    if isinstance(function, functools.partial):
+        return f"{_signature(function.func)} {function.args} {function.keywords}"
+    name = getattr(function, "__qualname__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    if code is None or ("<" not in name and function.__module__ != "__main__"):
+        return name
+    uses = inspect.getclosurevars(function)
+    numbers = {
+        name: value
+        for name, value in (uses.globals | uses.nonlocals).items()
+        if isinstance(value, int | float | str)
+    }
+    return f"{name} {zlib.crc32(repr([_content(code), numbers]).encode()):08x}"
+
+
+def _content(code: CodeType) -> list:
+    """What a function computes, without its place in a file."""
+    constants = [
+        _content(value) if isinstance(value, CodeType) else value
+        for value in code.co_consts
+        if not isinstance(value, frozenset)  # whose order changes
+    ]
+    return [code.co_code, code.co_names, constants]
 
 
 def _choose_precision(

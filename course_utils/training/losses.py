@@ -44,7 +44,7 @@ def next_token_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:
     """Nats per label of a decoder-only model on (inputs "b t", labels "b t")."""
-    inputs, labels = batch
+    inputs, labels = _parts(batch, "(inputs, labels)")
     return label_loss(model(inputs), labels, label_smoothing)
 
 
@@ -52,7 +52,7 @@ def translation_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:
     """Nats per label of an encoder-decoder on (source "b s", target "b t", labels)."""
-    source, target_in, labels = batch
+    source, target_in, labels = _parts(batch, "(source, target, labels)")
     return label_loss(model(source, target_in), labels, label_smoothing)
 
 
@@ -62,6 +62,13 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
     """
     *inputs, labels = batch
     return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)
+
+
+def _parts(batch: Batch, names: str) -> Batch:
+    if len(batch) != names.count(",") + 1:
+        came = f"got {len(batch)} parts: train(..., loss=...) names another loss"
+        raise ValueError(f"the batch of this loss must be {names}, {came}")
+    return batch
 
 
 def count_labels(batch: Batch, step: int) -> int:

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from course_utils.config import TrainConfig
+from course_utils.shapes import check_choice, check_number, explained
 
 
+@explained
 def learning_rate_at(step: int, config: TrainConfig) -> float:
     """The learning rate of one step, counted from 1.
 
@@ -22,8 +24,8 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
     learning_rate = (d_model * warmup_steps) ** -0.5, "inverse_sqrt" is equation 3 of
     Vaswani et al. 2017, section 5.3.
     """
-    if step > config.steps:
-        raise ValueError(f"step={step} is past the end, steps={config.steps}")
+    if not 1 <= step <= config.steps:
+        raise ValueError(f"step must be from 1 to steps={config.steps}, got {step}")
     peak = config.learning_rate
     warmup = config.warmup_steps
     if step < warmup:
@@ -63,6 +65,7 @@ def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     return groups
 
 
+@explained
 def build_optimizers(
     model: nn.Module, config: TrainConfig, precision: str = "float32"
 ) -> list[Optimizer]:
@@ -71,6 +74,7 @@ def build_optimizers(
     AdamW: Loshchilov & Hutter 2019. "plain" parameters are never decayed. Under the
     precision "bfloat16" Muon's matrix products run in bfloat16.
     """
+    check_choice("precision", precision, ("float32", "bfloat16", "float64"))
     groups = parameter_groups(model)
     muon = config.optimizer == "muon"
     decayed = groups["output"] + ([] if muon else groups["hidden"])
@@ -109,6 +113,8 @@ class Muon(Optimizer):
         momentum: float = 0.95,
         dtype: torch.dtype | None = None,
     ):
+        check_number("[0, 1)", momentum=momentum)
+        check_number("[0, inf)", weight_decay=weight_decay)
         defaults = {"lr": 1e-3, "weight_decay": weight_decay, "momentum": momentum}
         super().__init__(params, defaults)
         self.dtype = dtype
@@ -148,6 +154,7 @@ def _by_shape(weights: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
     return list(groups.values())
 
 
+@explained
 def orthogonalize(
     matrix: Float[Tensor, "*batch rows columns"], steps: int = 5
 ) -> Float[Tensor, "*batch rows columns"]:

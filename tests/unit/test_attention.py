@@ -166,7 +166,7 @@ def test_causal_equals_the_causal_mask(queries, keys, masked, biased):
     expected = attend(q, k, v, both, bias=bias)
     torch.testing.assert_close(attend(q, k, v, mask, causal=True, bias=bias), expected)
     layer = Attend()
-    layer.explicit = True
+    layer.explicit = 1
     explicit = layer(q, k, v, mask, causal=True, bias=bias)
     torch.testing.assert_close(explicit, expected)
 

@@ -20,7 +20,8 @@ places, mask = torch.tensor([0, 6]), torch.ones(7, 7, dtype=torch.bool).tril(2)
 both = EncoderDecoderConfig(
     source_vocab_size=9, target_vocab_size=9, encoder=stack, decoder=stack
 )
-gpt = DecoderLM(DecoderConfig(vocab_size=9, stack=stack)).eval()
+learned = StackConfig(d_model=16, num_heads=2, d_ff=24, positions="learned")
+gpt = DecoderLM(DecoderConfig(vocab_size=9, stack=learned)).eval()
 llama = LlamaConfig(vocab_size=9, d_model=16, num_heads=4, num_kv_heads=2, d_ff=24)
 llama = LlamaLM(llama).eval()
 classes = ClassifierConfig(vocab_size=9, num_classes=3, stack=stack)

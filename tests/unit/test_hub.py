@@ -1,6 +1,7 @@
 """Data come from where they were asked for, or one clear sentence says why not."""
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ import pyarrow.parquet
 import pytest
 import transformers
 
-from course_utils.data import hub
+from course_utils.data import files, hub
 from course_utils.data.hub import DataUnavailable, load_pairs, load_texts
 from course_utils.data.splits import held_out, split_pairs
 from tests.support.hub_mirror import HubMirror
@@ -65,9 +66,27 @@ def test_txt(tmp_path, content):
     assert load_texts(path, limit=2) == TEXTS[:2]
 
 
-def test_empty_lines_inside_marked_stories_stay(tmp_path):
-    path = write(tmp_path, "a.txt", f"One.\n\nTwo.\n{END}\nThree.")
-    assert load_texts(path) == ["One.\n\nTwo.", "Three."]
+@pytest.mark.parametrize(
+    "content, texts",
+    [
+        (f"One.\n\nTwo.\n{END}\nThree.", ["One.\n\nTwo.", "Three."]),
+        (f"One.\n{END}Two.\n{END}Three.", ["One.", "Two.", "Three."]),
+        ("One.\nTwo.\nThree.\n", ["One.", "Two.", "Three."]),
+    ],
+    ids=["empty lines inside a text", "a mark within a line", "a text a line"],
+)
+def test_how_a_txt_file_is_cut(tmp_path, content, texts):
+    assert load_texts(write(tmp_path, "a.txt", content)) == texts
+
+
+def test_the_first_texts_of_a_large_file_leave_the_rest_unread(tmp_path, monkeypatch):
+    """A file of 2 GB took the whole memory for its first text."""
+    monkeypatch.setattr(files, "SAMPLE", 40)  # where a mark may be cut in two
+    texts = [f"One day {number} cats sat." for number in range(50)]
+    path = write(tmp_path, "a.txt", f"\n{END}\n".join(texts))
+    assert load_texts(path) == texts
+    path.write_bytes(path.read_bytes() + b" " * 10_000 + b"\xff")  # never reached
+    assert load_texts(path, limit=20) == texts[:20]
 
 
 def test_jsonl_parquet_and_tsv_texts(tmp_path):
@@ -88,6 +107,9 @@ def test_jsonl_parquet_and_tsv_texts(tmp_path):
         ("id\ttarget\tsource\n1\tVe.\tGo.\n2\tLa veo.\tI see her.", PAIRS),
         ("id\tes\ten\n1\tVe.\tGo.\n2\tLa veo.\tI see her.", PAIRS),
         ("id\tspanish\tenglish\n1\tVe.\tGo.", [("Ve.", "Go.")]),
+        ("english\tportuguese\nGo.\tVe.\nI see her.\tLa veo.", PAIRS),
+        ("eng\tpt\nGo.\tVe.\nI see her.\tLa veo.", PAIRS),
+        ('source\ttarget\n"Go,\nnow."\t"¡Ve ""ya""!"', [("Go,\nnow.", '¡Ve "ya"!')]),
         *((line, [tuple(line.split("\t"))]) for line in QUOTED),
     ],
 )
@@ -136,7 +158,11 @@ FAULTY = {
         ("a.tsv", "Go.\tVe.\nRun.\n", "row 2: target is empty"),
         ("a.tsv", "en\tes\nRun.\t \n", "row 1: es is empty"),
         ("a.tsv", "sentence\tlabel\na\t1\n", "row 1 must have .*'sentence'"),
-        ("a.tsv", "1276\tLet's try\t2481\tIntentemos\n", "a column of numbers where"),
+        ("a.tsv", "1276\tLet's try\t2481\tIntentemos\n", "a column of numbers"),
+        ("a.tsv", "eng\tthe cat\tel gato\n", "codes such as 'eng'"),
+        ("a.tsv", "Inglés\tOtro\n" + "Go.\tVe.\n" * 10, r"'otro'\], may be a pair"),
+        ("a.tsv", "in\ten\nhouse\tcasa\n", "with source and target above the pairs"),
+        ("a.tsv", "source\tsource\ttarget\na\tb\tc\n", "two columns have one name"),
         ("a.jsonl", '{"en": "Go.", "es": null}\n', "row 1: es is empty"),
         ("a.txt", "Go.", "row 1 must have the columns"),
     ],
@@ -365,6 +391,15 @@ def test_rows_of_the_hub_without_text_are_skipped(visit, name, rows):
 )
 def test_what_the_request_got_wrong_is_a_value_error(visit, name, words):
     assert visit[name]["error"] == "ValueError" and words in visit[name]["message"]
+
+
+def test_a_refused_row_leaves_logging_as_it_was(monkeypatch):
+    """It stayed silent for as long as the exception was kept, as IPython does."""
+    monkeypatch.setattr(hub, "hub_answers", lambda kind, name: True)
+    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: iter([{"a": "x"}]))
+    with pytest.raises(ValueError, match="no column 'text'") as kept:
+        load_texts("owner/name", limit=1)
+    assert kept.value and logging.root.manager.disable == 0
 
 
 def test_a_limit_fetches_only_a_part(visit):

@@ -32,7 +32,8 @@ SCORES = "blocks.1.attention.attend.scores"
 def model(request):
     torch.manual_seed(0)
     if request.param == "gpt":
-        made = DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=STACK))
+        stack = StackConfig(**SIZES, max_length=16, positions="learned")
+        made = DecoderLM(DecoderConfig(vocab_size=VOCAB, stack=stack))
     else:
         sizes = SIZES | {"num_kv_heads": 1, "max_length": 16}
         made = LlamaLM(LlamaConfig(vocab_size=VOCAB, **sizes))
@@ -199,9 +200,9 @@ def test_a_change_to_the_same_is_no_change(model):
             assert torch.equal(after, before), name
             continue
         layer = model.get_submodule(name.rpartition(".")[0])
-        layer.explicit = True
+        layer.explicit = 1
         assert torch.equal(after, model(ids)), name
-        layer.explicit = False
+        layer.explicit = 0
         torch.testing.assert_close(after, before, atol=1e-12, rtol=1e-12)
     everything = dict.fromkeys(seen, unchanged)
     with intervene(model, everything):
@@ -292,7 +293,7 @@ def test_a_cache_gives_what_the_whole_text_gives(model):
         slow = greedy(lambda given: model(given)[:, -1], ids, 5)
     torch.testing.assert_close(torch.cat(parts, dim=1), full)
     assert torch.equal(fast, slow)
-    assert not torch.equal(greedy(CachedStep(model), ids, 5), fast)
+    assert not torch.allclose(model(ids), full)
 
 
 def test_a_change_in_place_reaches_nothing_else(model):

@@ -30,7 +30,7 @@ def decoders():
     of = {"vocab_size": VOCAB}
     return {
         "gpt": DecoderLM(DecoderConfig(**of, stack=gpt)),
-        "gpt-untied": DecoderLM(DecoderConfig(**of, stack=STACK, tied=False)),
+        "gpt-untied": DecoderLM(DecoderConfig(**of, stack=gpt, tied=False)),
         "llama": LlamaLM(LlamaConfig(**of, **SIZES, num_kv_heads=2)),
         "llama-untied": LlamaLM(LlamaConfig(**of, **SIZES, num_kv_heads=1, tied=False)),
     }

@@ -1,6 +1,7 @@
 """A page to share holds the model and nothing that runs or loads from outside."""
 
 import re
+from pathlib import Path, PureWindowsPath
 from types import SimpleNamespace
 
 import numpy as np
@@ -62,6 +63,32 @@ def test_other_models_and_larger_ones_are_refused_in_a_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"'norm'.* finite"):
         sharing.share_page(broken, tokenizer, path)
     assert not path.exists()
+
+
+WRONG = {
+    "title must not have half a character, got '\\\\ud83d'": {"title": "\ud83d"},
+    "opening must have one hero in braces": {"opening": "{Tom} and {Lily} ran"},
+    "start_id must be in .0, vocab_size=270., got 99999": {"start_id": 99_999},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+@pytest.mark.parametrize("call", [sharing.share_page, sharing.show_story])
+def test_what_makes_no_page_is_refused_in_a_sentence(call, message, tmp_path):
+    tokenizer = train_bpe(TEXTS, 270)
+    with pytest.raises(ValueError, match=message):
+        call(small(tokenizer), tokenizer, tmp_path / "page.html", **WRONG[message])
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_address_of_a_page_is_relative_where_it_can_be():
+    for path, address in {
+        Path("runs/a page.html"): "runs/a%20page.html",
+        Path.cwd() / "runs/a page.html": "runs/a%20page.html",
+        PureWindowsPath("C:/a page.html"): "file:///C:/a%20page.html",
+        PureWindowsPath(r"runs\page.html"): "runs/page.html",
+    }.items():
+        assert sharing._address(path) == address
 
 
 def test_a_tokenizer_of_another_kind_is_refused(tmp_path):

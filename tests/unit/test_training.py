@@ -80,7 +80,7 @@ def test_every_schedule_rises_by_a_line_and_ends_with_the_run(schedule):
         rates = rates_of(steps=9, warmup_steps=warmup, schedule=schedule)
         assert 0.89 < max(rates) <= 1.0 and min(rates) > 0
     for step in (10, 35):
-        with pytest.raises(ValueError, match=f"step={step} is past the end"):
+        with pytest.raises(ValueError, match=f"from 1 to steps=9, got {step}"):
             learning_rate_at(step, TrainConfig(steps=9, schedule=schedule))
 
 
@@ -627,11 +627,43 @@ def test_the_time_of_a_resumed_run_counts_its_beginning(tmp_path, monkeypatch):
 
 
 def test_the_newest_two_remain_and_leftovers_are_cleared(tmp_path):
+    """What a reader keeps beside them was deleted, or stopped the run."""
     (tmp_path / "step-0000099.tmp").mkdir()
+    (tmp_path / "step-00-plots").mkdir()
+    (tmp_path / "step-0000001").mkdir()  # by hand
+    for name in ("step-00-plots/mine.txt", "step-x.tmp", "step-by-step.md"):
+        (tmp_path / name).write_text("mine")
+    foreign = {path.name for path in tmp_path.iterdir()} - {"step-0000099.tmp"}
     run(tmp_path)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [f"step-{STEPS - 2:07d}", f"step-{STEPS:07d}"]
-    assert len(names) == KEPT
+    names = {path.name for path in tmp_path.iterdir()} - foreign
+    assert names == {f"step-{STEPS - 2:07d}", f"step-{STEPS:07d}"}
+    assert len(names) == KEPT and foreign <= set(os.listdir(tmp_path))
+
+
+def test_checkpoints_are_in_the_order_of_their_steps(tmp_path):
+    for step in (9_999_999, 10_000_000):
+        (tmp_path / f"step-{step:07d}").mkdir()
+        (tmp_path / f"step-{step:07d}" / "notes.json").touch()
+    assert list_checkpoints(tmp_path)[-1].name == "step-10000000"
+
+
+@pytest.mark.parametrize("schedule", ["constant", "inverse_sqrt", "cosine"])
+def test_a_finished_run_can_be_made_longer(tmp_path, schedule):
+    """Where no learning rate depends on the last step; the weights tell, too."""
+    config = replace(CONFIG, schedule=schedule, steps=4, warmup_steps=1)
+    saved = replace(config, checkpoint_every=2)
+    train(make_model(), batches, saved, checkpoints=tmp_path)
+    longer = replace(saved, steps=7)
+    if schedule == "cosine":
+        with pytest.raises(ValueError, match=r"steps is 4 .*begin a new one elsewhere"):
+            train(make_model(), batches, longer, checkpoints=tmp_path)
+        return
+    once, resumed = make_model(), make_model()
+    full = train(once, batches, replace(config, steps=7))
+    assert train(resumed, batches, longer, checkpoints=tmp_path) == full
+    assert_same_weights(once, resumed)
+    with pytest.raises(ValueError, match="steps=4 must not be fewer: 7 steps are done"):
+        train(make_model(), batches, saved, checkpoints=tmp_path)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
@@ -649,12 +681,38 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     refused("steps is " + both.format(4, 5), steps=5)
     narrow = "bfloat16"
     refused("precision is " + both.format("float32", narrow), precision=narrow)
-    wide = DecoderConfig(vocab_size=VOCAB, stack=StackConfig(d_model=48, num_heads=3))
+    wide = DecoderConfig(
+        vocab_size=VOCAB, stack=replace(make_model().config.stack, d_model=48)
+    )
     refused("model.stack is {'d_model': 24, ", DecoderLM(wide))
     refused("first batch", data=lambda step: batches(step + 1))
     refused("loss is next_token_loss in the checkpoint", loss=broken)
+    frozen = make_model()
+    frozen.norm.requires_grad_(False)
+    refused("frozen is nothing in the checkpoint and norm.weight", frozen)
+    other = type("Other", (DecoderLM,), {})(make_model().config)
+    refused("model is DecoderLM in the checkpoint and Other in this run", other)
     again = replace(config, checkpoint_every=1)  # changes no loss
     assert train(make_model(), batches, again, checkpoints=tmp_path).steps[-1] == 4
+
+
+def test_functions_without_a_name_are_told_apart(tmp_path):
+    """All lambdas have one name; a number that one uses belongs to it."""
+    config = replace(CONFIG, steps=2, warmup_steps=1, checkpoint_every=2)
+
+    def go(factor, value):
+        def loss(model, batch, smoothing):
+            return next_token_loss(model, batch, smoothing) * factor
+
+        evaluate = (lambda model: 1.0) if value else (lambda model: 0.0)
+        folder = {"checkpoints": tmp_path, "evaluate": evaluate}
+        return train(make_model(), batches, config, loss=loss, **folder)
+
+    assert go(1.0, True) == go(1.0, True)
+    with pytest.raises(ValueError, match=r"loss is .*loss \w+ in the checkpoint"):
+        go(2.0, True)
+    with pytest.raises(ValueError, match="evaluate is test_functions"):
+        go(1.0, False)
 
 
 @pytest.mark.slow

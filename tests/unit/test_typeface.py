@@ -9,6 +9,7 @@ import pytest
 from fontTools.ttLib import TTFont
 
 from attention_views.typeface import font_face, with_typeface
+from tests.support.plain_python import answers_of
 
 DRAWINGS = sorted((Path(__file__).parents[2] / "images").glob("*.svg"))
 
@@ -36,3 +37,19 @@ def test_a_drawing_gets_its_typeface_once():
 def test_the_typeface_of_a_page_is_small():
     assert {*"aZñ√→"} <= letters_of(font_face())
     assert len(font_face()) < 25_000
+
+
+WITHOUT = """
+import sys
+sys.modules["fontpkg_fira_sans"] = None  # as if it were not installed
+from attention_views.typeface import font_face
+from lesson_plots import plots, style
+style.display = lambda data, metadata, raw: answers.update(alt=data["text/plain"])
+plots.bars(["cat"], {"key": [1.0]}, ("word", "weight"), title="A title.")
+answers["face"] = font_face()
+"""
+
+
+def test_without_the_typeface_all_is_drawn_and_nothing_is_said():
+    answers = answers_of(WITHOUT)
+    assert answers["alt"].startswith("A figure") and answers["face"] == ""

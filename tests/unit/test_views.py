@@ -29,6 +29,7 @@ from course_utils.looking.views import (
 from course_utils.models import Classifier, DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.recurrent import RecurrentSeq2Seq
 from tests.support.hostile import HOSTILE
+from tests.support.plain_python import answers_of
 from tests.support.view_data import decoded, payload, stored_outputs
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
@@ -59,7 +60,8 @@ def translator():
 
 def decoder():
     torch.manual_seed(0)
-    model = DecoderLM(DecoderConfig(vocab_size=11, stack=SMALL))
+    stack = StackConfig(**SIZES, max_length=12, positions="learned")
+    model = DecoderLM(DecoderConfig(vocab_size=11, stack=stack))
     return model.double().eval(), (torch.randint(4, 11, (1, TARGET)),)
 
 
@@ -348,7 +350,7 @@ def test_weights_of_any_type_can_be_shown(dtype, displayed):
     given = torch.tensor([[[[1.0, 0.0], [0.3, 0.7]]]]).to(dtype)
     for weights in (given.double(), given):
         show_attention({"blocks.0": weights}, ["a", "b"], title="The same.")
-        show_sampling(weights[0, 0, 1], ["a", "b"], title="The same.")
+        show_sampling(-weights[0, 0, 1], ["a", "b"], title="The same.")
     assert displayed[:4] == displayed[4:]
 
 
@@ -417,3 +419,42 @@ def test_pieces_show_what_was_computed(displayed):
         ValueError, match=r"tokens must be equal, got \(40,\) and \(2,\)"
     ):
         show_sampling(scores, ["a", "b"], title="t")
+
+
+NONSENSE = {  # in a plain Python: executed annotations would answer first
+    "show_attention(w, ab, title=None)": "title must be of type str, got None",
+    "show_map(w, ab, title=None)": "title must be of type str, got None",
+    "show_bertviz(None, 't')": "page must be what bertviz gives with html_action=",
+    "show_bertviz(w, None)": "sentence must be of type str, got None",
+    "show_sampling(None, ab, title='t')": "scores must be of type Tensor, got None",
+    "show_sampling(w[0, 1], ab, title='t')": "scores must be logits, got probabilities",
+    "show_rotation(None, title='t')": "back must be an integer, got None",
+    "show_query(None, title='t')": "keys must be of type Mapping, got None",
+    "show_query({'a': (1, 0)}, title=None)": "title must be of type str, got None",
+    "show_story(None, None)": "model must be a LlamaLM, got None",
+    "show_story(LlamaLM(), None)": "tokenizer must be of type Tokenizer, got None",
+    "share_page(LlamaLM(), t, None)": "path must be of type str | pathlib.Path",
+    "share_page(LlamaLM(), t, '', title=None)": "title must be of type str, got None",
+    "share_page(LlamaLM(), t, '', start_id='<bos>')": "start_id must be an integer",
+}
+ANSWER = """
+import torch
+from course_utils.looking.sharing import share_page, show_story
+from course_utils.looking.views import *
+from course_utils.looking import views
+from course_utils.tokenizer import train_words
+LlamaLM = type("LlamaLM", (), {"config": type("", (), {"vocab_size": 5})})
+w, ab, t = torch.tensor([[[1.0, 0.0], [0.2, 0.8]]]), ["a", "b"], train_words(["a"])
+views.display = print
+for call in given:
+    try:
+        answers[call] = f"nothing: {eval(call)}"
+    except Exception as error:
+        answers[call] = str(error)
+"""
+
+
+def test_nonsense_is_answered_in_a_sentence():
+    answers = answers_of(ANSWER, [*NONSENSE])
+    wrong = {c: a for c, a in answers.items() if not a.startswith(NONSENSE[c])}
+    assert not wrong
