@@ -10,7 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import fontpkg_fira_sans
 import numpy as np
 from IPython import get_ipython
 from IPython.display import display
@@ -42,10 +41,16 @@ _PURPLES = ["#FFFFFF", "#EBCBDC", ROLES["weight"], "#8A3F6B", "#4A1638"]
 WEIGHTS = LinearSegmentedColormap.from_list("weights", _PURPLES)
 _SLATE = LinearSegmentedColormap.from_list("slate", ["#34506B", "#6D8FAD", "#BCCDDB"])
 _DPI = 200  # dots per inch, twice as many as those at which a figure is shown
-for _face in ("Regular", "Bold"):
-    _file = fontpkg_fira_sans.ROOT / "files" / f"FiraSans-{_face}.ttf"
-    font_manager.fontManager.addfont(_file)
-styled = rc_context(fname=Path(__file__).with_name("lesson.mplstyle"))
+_typeface = {}
+try:
+    import fontpkg_fira_sans
+except ImportError:
+    _typeface["font.family"] = "DejaVu Sans"  # matplotlib's own
+else:
+    for _face in ("Regular", "Bold"):
+        _file = fontpkg_fira_sans.ROOT / "files" / f"FiraSans-{_face}.ttf"
+        font_manager.fontManager.addfont(_file)
+styled = rc_context(_typeface, fname=Path(__file__).with_name("lesson.mplstyle"))
 
 
 def colors_of(labels: Iterable[str], roles: Mapping[str, str] | None) -> dict[str, Any]:

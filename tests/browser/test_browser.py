@@ -348,6 +348,8 @@ def test_frames_are_scrubbed_on_the_picture_and_are_numbers(
         assert (pixels[hidden, 3] == 0).all() and (pixels[~hidden, 3] == 255).all()
         darkest = pixels[~hidden, :3].sum(-1).argmin()
         assert darkest == weights[2].flatten()[~hidden].argmax()
+        page.locator(".bar input").press("End")
+        assert page.get_by_role("status").inner_text() == captions[-1]
 
 
 def test_nothing_is_wider_than_a_phone(chromium, every, displayed, tmp_path):
@@ -390,6 +392,9 @@ def test_pieces_say_what_holds(chromium, every, tmp_path):
         assert status.inner_text().startswith("50 of 50 tokens stay")
         sampling.locator("input").nth(1).press("Home")
         assert status.inner_text().startswith("1 of 50")
+        sampling.locator("input").first.press("Home")  # temperature 0.1
+        scores = torch.linspace(0, -6, 50, dtype=torch.float64).mul(100).round() / 100
+        assert f" {(scores / 0.1).softmax(0)[0]:.3f} of" in status.inner_text()
         query.locator("svg").scroll_into_view_if_needed()
         plane, status = query.locator("svg").bounding_box(), query.get_by_role("status")
         before = status.inner_text()

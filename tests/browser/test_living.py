@@ -1,6 +1,7 @@
 """The living page in Chromium, without network: it computes what PyTorch computes."""
 
 import copy
+import math
 import random
 
 import nbformat
@@ -10,7 +11,7 @@ import torch
 from attention_views.living import quantized
 from course_utils import pretrained
 from course_utils.config import LlamaConfig
-from course_utils.decoding import CachedStep, greedy
+from course_utils.decoding import CachedStep, greedy, next_token_probabilities
 from course_utils.looking.intervening import intervene, zero_ablation
 from course_utils.looking.recording import record
 from course_utils.looking.sharing import share_page, show_story
@@ -154,6 +155,25 @@ def test_it_writes_what_greedy_writes(page, teller):
     assert ids == expected
 
 
+DRAWS = """([logits, dials]) => {
+    const { ids, chances } = distribution(Float32Array.from(logits), dials);
+    return logits.map((_, id) => chances[ids.indexOf(id)] ?? 0); }"""
+
+
+def test_it_draws_from_what_decoding_draws_from(page):
+    scores = torch.randn(40, generator=torch.Generator().manual_seed(0))
+    for temperature, k, p in ((0.5, 40, 1.0), (1.3, 40, 0.6), (1.0, 9, 0.8)):
+        dials = {"temperature": temperature, "topK": k, "topP": p}
+        drawn = torch.tensor(page.evaluate(DRAWS, [scores.tolist(), dials]))
+        expected = next_token_probabilities(scores[None], temperature, k, p)[0]
+        torch.testing.assert_close(drawn, expected, atol=1e-6, rtol=0)
+    bits = page.evaluate("surprise(Float32Array.of(0, -110), 1)")
+    assert bits == pytest.approx(110 / math.log(2)), "far below what float32 holds"
+    throws = """new Set([1, 2, 3].flatMap((seed) =>
+        Array.from({ length: 3000 }, (_, position) => dice(seed, position))))"""
+    assert page.evaluate(f"({throws}).size") == 9000, "no throw comes twice"
+
+
 @pytest.mark.parametrize("heads", [[(2, 3)], [(0, 1), (3, 0)]])
 def test_a_silenced_head_is_that_of_intervene(page, teller, heads):
     model, tokenizer = rounded(teller[0]), teller[1]
@@ -163,10 +183,10 @@ def test_a_silenced_head_is_that_of_intervene(page, teller, heads):
 
 def test_a_model_of_another_shape_and_words_as_tokens(chromium, tmp_path):
     texts = STORIES[:50]
-    sizes = {"d_model": 30, "num_heads": 5, "num_layers": 3, "d_ff": 37}
-    for trained in (train_words(texts), train_bpe(texts, 300)):
+    sizes = {"d_model": 24, "num_heads": 4, "num_layers": 3, "d_ff": 37}
+    for trained, groups in ((train_words(texts), 1), (train_bpe(texts, 300), 2)):
         torch.manual_seed(0)
-        shape = {**sizes, "tied": False, "num_kv_heads": 1, "max_length": 40}
+        shape = {**sizes, "tied": False, "num_kv_heads": groups, "max_length": 40}
         config = LlamaConfig(vocab_size=trained.vocab_size, rope_base=500.0, **shape)
         model = LlamaLM(config).eval()
         for weight in model.parameters():
@@ -186,7 +206,7 @@ def test_a_model_of_another_shape_and_words_as_tokens(chromium, tmp_path):
 
 
 def write(page, opening):
-    page.get_by_label("A hero").fill(opening)
+    page.get_by_label("Who is it about?").fill(opening)
     page.get_by_role("button", name="Write").click()
     written(page)
     return page.locator(".story").first.inner_text()
@@ -194,6 +214,16 @@ def write(page, opening):
 
 def test_a_hero_or_an_opening_begins_the_story(page):
     assert page.locator(".story").inner_text().startswith(OPENING)
+    for typed, hero in {
+        "Priya": "girl named Priya",
+        "Mary Ann": "girl named Mary Ann",
+        "dragon": "dragon",
+        "a robot named Zog": "robot named Zog",
+    }.items():
+        begun = f"Once upon a time, there was a little {hero}."
+        assert page.evaluate("openingOf", typed) == begun
+    for typed in ("The sun went down", "Tom and Lily", "I ran.", "a b c d e"):
+        assert page.evaluate("openingOf", typed) == typed
     begun = "Once upon a time, there was a little dragon."
     assert write(page, " dragon ").startswith(begun)
     text = write(page, "The sun, a cat and I")
@@ -228,12 +258,16 @@ def test_a_dial_acts_on_the_bars_and_the_story_at_once(page):
     assert page.locator(".story").inner_text() != text
 
 
+MARKED = "(token) => +token.style.getPropertyValue('--surprise')"
+
+
 def test_a_word_is_asked_and_another_road_is_taken(page, teller):
     words = page.locator(".token:visible").all_inner_texts()
     page.locator(".token:visible").nth(30).click()
     panel = page.get_by_role("region", name="One word")
     assert words[30] in panel.locator("h2").inner_text()
-    assert panel.locator("table tr").count() == teller[0].config.num_layers
+    layers = panel.locator("table th").all_inner_texts()
+    assert layers == [f"layer {i}" for i in range(teller[0].config.num_layers)]
     other = panel.locator("li button[aria-pressed=false]").first
     word = other.locator(".word").inner_text()
     other.click()
@@ -241,24 +275,36 @@ def test_a_word_is_asked_and_another_road_is_taken(page, teller):
     now = page.locator(".token:visible").all_inner_texts()
     assert now[:30] == words[:30] and now[30] == word.lstrip("…")
     assert panel.locator("li [aria-pressed=true] .word").inner_text() == word
+    ids = page.evaluate("story.ids.slice(0, asked.i + 1)")
+    with torch.no_grad():
+        logits = rounded(teller[0])(torch.tensor([ids]))[0, -2]
+    bits = -logits.log_softmax(-1)[ids[-1]].item() / math.log(2)
+    assert f"{bits:.1f} bits" in panel.get_by_role("status").inner_text()
+    marked = page.locator(".chosen").evaluate(MARKED)
+    assert marked == pytest.approx(min(1, bits / 7), abs=0.01)
+
+
+LOOKED = "(token) => +token.style.getPropertyValue('--looked')"
 
 
 def test_a_head_is_silenced_beside_the_old_story(page):
     text = page.locator(".story").inner_text()
     page.locator(".token:visible").nth(30).click()
-    page.get_by_role("button", name="layer 3, head 4").click()
-    tinted = "(all) => all.filter((t) => +t.style.getPropertyValue('--looked') > 0.3)"
-    assert 0 < page.locator(".token").evaluate_all(f"{tinted}.length") < 30
-    page.get_by_role("button", name="Silence layer 3, head 4").click()
+    page.get_by_role("button", name="L2H3").click()
+    weights = page.evaluate("[...story.seen[asked.i - 1].weights[2][3]]")
+    expected = [weight / max(weights) for weight in weights]
+    tints = page.locator(".token").evaluate_all(f"(all) => all.map({LOOKED})")
+    assert tints[: len(weights)] == pytest.approx(expected, abs=1e-4)
+    page.get_by_role("button", name="Silence L2H3").click()
     written(page)
     both = page.locator(".story").all_inner_texts()
     assert both[0] == text != both[1] and page.locator(".fork").count() == 1
-    page.get_by_role("button", name="Let layer 3, head 4 speak").click()
+    page.get_by_role("button", name="Let L2H3 speak").click()
     assert page.locator(".story").count() == 1
 
 
 def test_it_is_used_by_keys_alone(page):
-    page.get_by_label("A hero").focus()
+    page.get_by_label("Who is it about?").focus()
     for _ in range(6):  # button, three dials, another button, the story
         page.keyboard.press("Tab")
     here = "document.activeElement.dataset.i"

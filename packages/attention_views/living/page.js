@@ -36,7 +36,7 @@ const shown = (id, before) => {
   const inside = /\p{L}$/u.test(tokenizer.name(before ?? id)) && /^\p{L}/u.test(text);
   return before !== undefined && inside ? `…${text}` : text.trim();
 };
-const headName = ([layer, head]) => `layer ${layer + 1}, head ${head + 1}`;
+const headName = ([layer, head]) => `L${layer}H${head}`;
 
 // --- a story, and how it is written ----------------------------------------------------
 
@@ -46,7 +46,7 @@ class Story {
     this.caches = model.newCache();
     this.ids = [];
     this.seen = []; // seen[i]: what the model saw at position i
-    this.chances = []; // chances[i]: how likely it held the token at i
+    this.surprises = []; // surprises[i]: that of the token at i, in bits
     this.tokens = []; // tokens[i]: where the token at i stands in the page
     this.article = make(place("stories"), "article");
     this.heading = make(this.article, "h2");
@@ -66,6 +66,7 @@ class Story {
     this.ids.forEach((id) => this.read(id));
     ids.forEach((id) => this.push(id));
     this.first = this.ids.length;
+    if (kept && ids.length) this.mark(kept); // the model has read what stands before it
   }
 
   push(id) {
@@ -99,11 +100,11 @@ class Story {
     return true;
   }
 
-  // How likely the model, at temperature 1, held the token at i.
+  // How much the token at i surprised the model, at temperature 1.
   mark(i) {
-    this.chances[i] = softmax(this.seen[i - 1].logits)[this.ids[i]];
-    const surprise = Math.min(1, -Math.log2(this.chances[i]) / 7);
-    this.tokens[i].style.setProperty("--surprise", surprise.toFixed(2));
+    this.surprises[i] = surprise(this.seen[i - 1].logits, this.ids[i]);
+    const color = Math.min(1, this.surprises[i] / 7);
+    this.tokens[i].style.setProperty("--surprise", color.toFixed(2));
     this.tokens[i].classList.toggle("yours", i < this.first);
   }
 
@@ -132,12 +133,20 @@ class Story {
 
 let [story, twin, asked] = [new Story(new Set()), null, null];
 
-// The opening that a reader means: a few words without a stop are a hero.
+// The opening that a reader means. A few words without a stop are a hero: a name, which
+// goes behind "girl named", or what stands in its place, such as "dragon" or "a dragon".
 const hero = data.opening.match(/\{(.*?)\}/);
+const isCapital = (word) => /^\p{Lu}/u.test(word);
 const openingOf = (typed) => {
-  const text = typed.trim() || data.opening.replace(/[{}]/g, "");
-  const few = !/[.,:;!?]/.test(text) && text.split(/\s+/).length <= 4;
-  return hero && few ? data.opening.replace(hero[0], () => text) : text;
+  const text = typed.trim();
+  if (!text) return data.opening.replace(/[{}]/g, "");
+  const words = text.split(/\s+/);
+  const isName = words.every(isCapital);
+  const isHero = words.length <= 4 && !/[.,:;!?]/.test(text) && (isName || !isCapital(text));
+  if (!hero || !isHero) return text;
+  const kind = hero[1].replace(/ named .*/, "");
+  const named = isName ? `${kind} named ${text}` : text.replace(/^(an?|the) /, "");
+  return data.opening.replace(hero[0], () => (isCapital(kind) ? text : named));
 };
 
 const begin = () => {
@@ -235,11 +244,10 @@ const explain = () => {
   tint(asked?.head);
   if (!asked) return;
   const focus = document.activeElement?.id;
-  const chance = asked.story.chances[asked.i];
-  const bits = -Math.log2(chance);
+  const bits = asked.story.surprises[asked.i];
   place("word").textContent = shown(asked.story.ids[asked.i]);
   place("surprise").textContent =
-    `The model gave it ${percent(chance)}: ${bits.toFixed(1)} bits of surprise.`;
+    `The model gave it ${percent(2 ** -bits)}: ${bits.toFixed(1)} bits of surprise.`;
   candidates();
   lens();
   heads();
@@ -282,7 +290,7 @@ const lens = () => {
   const table = emptied("lens");
   one.seen[i - 1].streams.forEach((stream, layer) => {
     const row = make(table, "tr");
-    make(row, "th", { scope: "row" }, `layer ${layer + 1}`);
+    make(row, "th", { scope: "row" }, `layer ${layer}`);
     const logits = model.read(stream);
     const chances = softmax(logits);
     const best = distribution(logits, { temperature: 1, topK: 2, topP: 1 });
@@ -322,8 +330,8 @@ const heads = () => {
   const parent = emptied("heads");
   weights.forEach((layer, l) => {
     const row = make(parent, "div", { class: "layer", role: "group" });
-    row.setAttribute("aria-label", `layer ${l + 1}`);
-    make(row, "span", { class: "name" }, `layer ${l + 1}`);
+    row.setAttribute("aria-label", `layer ${l}`);
+    make(row, "span", { class: "name" }, `layer ${l}`);
     layer.forEach((shares, h) => {
       const most = shares.indexOf(Math.max(...shares));
       const chosen = asked.head?.[0] === l && asked.head?.[1] === h;
@@ -396,5 +404,6 @@ place("about").textContent =
   `A language model with ${size} weights runs inside this page. It needs no network, ` +
   "and nothing that you type leaves it.";
 place("opening").placeholder = hero ? hero[1] : data.opening;
+if (hero) place("question").textContent = "Who is it about? Or write how it begins";
 turn();
 begin();

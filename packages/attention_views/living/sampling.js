@@ -15,6 +15,13 @@ const distribution = (logits, { temperature, topK, topP }) => {
   };
 };
 
+// How much a token surprises, in bits: finite, however unlikely it is.
+const surprise = (logits, id) => {
+  const highest = logits.reduce((most, score) => Math.max(most, score));
+  const sum = logits.reduce((before, score) => before + Math.exp(score - highest), 0);
+  return (highest - logits[id] + Math.log(sum)) / Math.LN2;
+};
+
 const draw = ({ ids, chances }, dice) => {
   let i = 0;
   for (let left = dice; i < ids.length - 1 && left >= chances[i]; i++) left -= chances[i];
@@ -25,6 +32,7 @@ const draw = ({ ids, chances }, dice) => {
 // that are written with the same dice differ only where the model differs.
 const dice = (seed, position) => {
   let mixed = Math.imul(seed * 1000 + position + 1, 0x9e3779b1);
+  mixed ^= Math.imul(Math.floor(position / 1000), 0x27d4eb2f);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
   return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32;
