@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import regex
 
-from course_utils.shapes import check_index, check_integer, describe
+from course_utils.shapes import check_index, check_integer, check_type, describe
 
 # Where GPT-2 splits a text before anything is counted: English endings, words, numbers
 # and punctuation with the space before them, and other white space.
@@ -143,4 +143,7 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
     """The texts as a list. Raises TypeError for a single one or for a dict of texts."""
     if isinstance(texts, str | bytes | Mapping):
         raise TypeError(f"texts must be a list of strings, got {describe(texts)}")
-    return list(texts)
+    texts = list(texts)
+    for index, text in enumerate(texts):
+        check_type(str | bytes, **{f"texts[{index}]": text})
+    return texts

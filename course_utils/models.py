@@ -15,7 +15,13 @@ from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from course_utils.norms import RMSNorm
 from course_utils.positions import RotaryPositions, make_positions
-from course_utils.shapes import check_ids, check_index, check_mask_of, check_same
+from course_utils.shapes import (
+    check_ids,
+    check_index,
+    check_mask_of,
+    check_same,
+    check_type,
+)
 
 
 def _final_norm(config: configs.StackConfig) -> nn.Module:
@@ -96,6 +102,7 @@ class Classifier(nn.Module):
         """Logits read at one position per row; else from the mean without padding."""
         x = self.encoder(ids, mask)
         if positions is not None:
+            check_type(Tensor, positions=positions)
             check_same("positions and ids: batch size", len(positions), len(ids))
             check_ids(positions[:, None], ids.shape[1], "positions", "length")
             return self.head(x[torch.arange(len(x), device=x.device), positions])

@@ -133,6 +133,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 def check_eval(model: nn.Module) -> None:
     """Raise unless a model that is to write a text is in eval mode."""
+    check_type(nn.Module, model=model)
     if model.training:
         raise ValueError("model must be in eval mode to write: call model.eval()")
 

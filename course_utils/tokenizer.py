@@ -15,7 +15,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from course_utils.bpe import BYTES, PRINTABLE, SPECIAL, checked_texts
-from course_utils.shapes import check_index, check_integer, describe
+from course_utils.shapes import check_index, check_integer, check_type, describe
 
 ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL
 # GPT-2 writes a byte that is not printable as one of the characters from 256 on.
@@ -62,7 +62,12 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, nothing added."""
-        return self._backend.encode(text, add_special_tokens=False).ids
+        check_type(str, text=text)
+        try:
+            return self._backend.encode(text, add_special_tokens=False).ids
+        except TypeError:
+            half = "half a character (a surrogate)"
+            raise ValueError(f"text must not hold {half}, got {text!r:.60}") from None
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """`[encode(text) for text in texts]`, on all cores."""

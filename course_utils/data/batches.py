@@ -173,6 +173,7 @@ def padded_batches(
     are faster with few different lengths.
     """
     _check_special(special, "pad_id", "bos_id", "eos_id")
+    check_integer(1, multiple=multiple)
     texts = [
         _ids(f"rows[{index}]", row, special, max_length, added=1)
         for index, row in enumerate(rows)
@@ -235,7 +236,7 @@ def labelled_batches(
     positions "b" and labels "b", or (ids, labels).
     """
     _check_special(special, "pad_id")
-    if {len(row) for row in rows} not in ({2}, {3}):
+    if rows and {len(row) for row in rows} not in ({2}, {3}):
         raise ValueError("rows must all be (ids, position, label) or all (ids, label)")
     texts = []
     for index, (row, *position, label) in enumerate(rows):
@@ -245,7 +246,7 @@ def labelled_batches(
             number = {f"position {name}[1]": position[0]}
             check_index(len(texts[-1]), "number of ids", **number)
         check_integer(0, **{f"label {name}[{1 + len(position)}]": label})
-    columns = torch.tensor([row[1:] for row in rows]).unbind(dim=1)
+    columns = torch.tensor([row[1:] for row in rows]).unbind(dim=-1)
 
     def batch(indices: Sequence[int]) -> tuple[Tensor, ...]:
         ids = _padded([texts[index] for index in indices], special.pad_id)

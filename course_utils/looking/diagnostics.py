@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.shapes import check_ids, explained
+from course_utils.shapes import check_ids, check_integer, explained
 
 Logits = Callable[[Tensor], Tensor]
 Loss = Callable[[], Float[Tensor, ""]]
@@ -67,6 +67,7 @@ def changes_when_repeated(outputs: Callable[..., Tensor], *inputs: Tensor) -> bo
 def leaks_future(logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int) -> bool:
     """Does a logit "b t v" change when only *later* tokens change? It must not."""
     check_ids(ids, vocab_size)
+    check_integer(3, vocab_size=vocab_size)  # id 0 is never drawn
     if ids.shape[1] < 2:
         raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
     before = _steady(logits, ids)

@@ -13,7 +13,13 @@ from numbers import Integral
 from jaxtyping import Float
 from torch import Tensor
 
-from course_utils.shapes import check_integer, check_same, describe, explained
+from course_utils.shapes import (
+    check_integer,
+    check_same,
+    check_type,
+    describe,
+    explained,
+)
 
 Links = AbstractSet[tuple[int, int]]
 
@@ -77,6 +83,10 @@ def alignment_error_rate(
     Each argument holds one set of links per sentence, pairs of positions. `possible`
     (P) contains the sure links (S) and those that may also be right.
     """
+    check_type(Sequence, predicted=predicted, sure=sure, possible=possible)
+    lengths = len(predicted), len(sure), len(possible)
+    if not predicted or len(set(lengths)) > 1:
+        raise ValueError(f"each argument needs a set per sentence, got {lengths} sets")
     for links in chain(predicted, sure, possible):
         for link in links:  # positions in tensors would never be equal
             if not all(isinstance(position, Integral) for position in link):

@@ -94,6 +94,7 @@ TOP_P = Exercise(
         (scores_of(generator, 2, 7), 0.7),
         (scores_of(generator, 2, 9), 0.45),
         (scores_of(generator, 1, 9), 0.9),
+        (torch.zeros(1, 4), 0.5),
     ],
     (
         Mistake(
@@ -102,6 +103,12 @@ TOP_P = Exercise(
             "What you keep stays below p. Where the best alone passes p, nothing is "
             "left: 0 / 0.",
             "Ask what was reached *before* a token came, not with it.",
+        ),
+        Mistake(
+            "one token too many where p is reached exactly",
+            lambda scores, p: _back(scores, _before(scores) <= p),
+            "Four equal tokens and p = 0.5: two of them reach it, and you keep three.",
+            "A token stays if what came *before* it is still below p.",
         ),
         Mistake(
             "the token that crosses is dropped, and zeros where none is left",

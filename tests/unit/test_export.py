@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from course_utils import export
 from course_utils.config import LlamaConfig
 from course_utils.decoding import CachedStep, greedy
 from course_utils.export import export_llama, import_llama
@@ -138,6 +139,17 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
     with pytest.raises(ValueError, match="folder must be new or empty"):
         export_llama(make_model(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_the_beginning_of_a_text_is_found_without_dropout():
+    """Two exports of one model in training mode began texts with two tokens."""
+    tokenizer = train_words(["a b c d e"])
+    torch.manual_seed(0)
+    sizes = {"d_model": 8, "num_heads": 2, "num_layers": 1, "d_ff": 16}
+    config = LlamaConfig(vocab_size=tokenizer.vocab_size, **sizes, dropout=0.5)
+    model = LlamaLM(config)
+    assert len({export._beginning(model, tokenizer) for _ in range(20)}) == 1
+    assert model.training
 
 
 def test_export_and_import_draw_no_random_numbers(tmp_path):

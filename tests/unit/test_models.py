@@ -1,6 +1,7 @@
 """Whole models: equal to transformers' LLaMA, and to themselves in other orders."""
 
 import copy
+from dataclasses import dataclass, field
 
 import pytest
 import torch
@@ -231,6 +232,29 @@ def test_recording_leaves_no_trace_even_after_an_error(decoder):
     assert torch.equal(decoder(ids), before)
     with pytest.raises(KeyError, match=r"no module 'blocks\.9' ran while recording"):
         seen["blocks.9"]
+
+
+def test_recordings_may_end_in_any_order():
+    """The second had no weights once the first was closed."""
+    model = decoders()["llama"]
+    first, second = record(model), record(model)
+    with first:
+        second.__enter__()
+    model(some_ids(2))
+    second.__exit__(None, None, None)
+    assert second.weights() and not first.weights()
+    assert not any(getattr(module, "explicit", 0) for module in model.modules())
+
+
+def test_a_config_may_get_a_field_of_any_kind():
+    @dataclass(frozen=True, kw_only=True)
+    class Mine(StackConfig):
+        temperature: float = 1.0
+        names: list = field(default_factory=list)
+
+    assert Mine(names=["a"]).temperature == 1.0
+    with pytest.raises(TypeError, match="temperature must be a number"):
+        Mine(temperature="hot")
 
 
 def test_encoder_and_decoder_may_differ_in_every_size():

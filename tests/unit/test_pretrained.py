@@ -139,6 +139,12 @@ def test_weights_keep_their_type_unless_another_is_asked_for(tmp_path, dtype):
     assert {weight.dtype for weight in stored(tmp_path).values()} == {torch.bfloat16}
 
 
+def test_loading_leaves_the_random_numbers_of_others():
+    before = torch.get_rng_state()
+    pretrained.load("senses")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_loading_does_not_round(tmp_path):
     model, tokenizer = small_model()
     torch.nn.init.normal_(model.double().head.weight)

@@ -22,6 +22,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from course_utils import export as ex, pretrained as pr
 from course_utils.attention import *
+from course_utils.blocks import *
+from course_utils.feedforward import FeedForward
 from course_utils.config import *
 from course_utils.data import batches as ba, hub
 from known_worlds import phrases, stories
@@ -29,9 +31,11 @@ from course_utils.decoding import *
 from named_mistakes import session
 from lesson_plots import plots as pl
 from course_utils.looking.metrics import bits_per_byte as bits
-from course_utils.looking.intervening import (
-    activation_patch, intervene, zero_ablation
-)
+from course_utils.looking import diagnostics
+from course_utils.looking.intervening import *
+from course_utils.looking.metrics import alignment_error_rate, strongest_links
+from course_utils.positions import *
+from course_utils.training.optimizers import *
 from course_utils.looking.recording import record
 from course_utils.looking.views import show_attention
 from course_utils.masks import *
@@ -60,6 +64,8 @@ both = EncoderDecoder(EncoderDecoderConfig(**pair, encoder=stack, decoder=stack)
 clf = Classifier(ClassifierConfig(vocab_size=9, num_classes=3, stack=stack)).eval()
 chain, layer = RecurrentSeq2Seq(9, 7, 8), MultiHeadAttention(8, 2)
 full, memory = llama.new_cache(), both.encode(ids)
+full_of_two = gpt.new_cache()
+gpt(ids, cache=full_of_two)
 
 rows = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]
 sp = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
