@@ -31,6 +31,8 @@ def split_pairs(
     answer of the test is in neither.
     """
     pairs = list(pairs)
+    if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
+        raise ValueError("pairs must be (sentence, translation) each")
     test: dict[str, list[str]] = {}
     for sentence, translation in pairs:
         if held_out(sentence, fraction):

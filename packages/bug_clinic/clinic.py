@@ -358,6 +358,8 @@ def _bent(part, old, new):
 
 def new_case(number):
     """Deal a case: another bug for each number below the number of bugs."""
+    if not isinstance(number, int):
+        raise TypeError(f"number must be an integer, got {number!r:.60}")
     order = sorted(BUGS)
     random.Random(2380).shuffle(order)
     return Case(number, order[number % len(order)])

@@ -11,6 +11,8 @@ __version__ = "1.0"
 def check_index(**numbers: int) -> None:
     """Raise TypeError for another type, ValueError for a negative index or seed."""
     for name, number in numbers.items():
+        if not hasattr(number, "__index__"):
+            raise TypeError(f"{name} must be an integer, got {number!r:.60}")
         if operator.index(number) < 0:
             raise ValueError(f"{name} must be >= 0, got {number}")
 

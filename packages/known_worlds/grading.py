@@ -49,6 +49,8 @@ class Grade:
 
 def grade(text: str) -> Grade:
     """Whether a text belongs to the story world; if not, where it first goes wrong."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, got a {type(text).__name__}")
     tokens = [*pieces(text), END]
     readings = [Reading(1.0, load_graph(), {})]
     plot = None

@@ -176,6 +176,9 @@ def curves(
     `axes` labels (x, y). `lines` adds horizontal lines, {label: height}, such as a
     baseline, and `uprights` vertical ones, {label: x}. A NaN among y leaves a gap.
     """
+    if not isinstance(series, Mapping):
+        came = type(series).__name__
+        raise TypeError(f"series must be a dictionary {{label: numbers}}, got a {came}")
     points = {label: _points(values, label, log) for label, values in series.items()}
     figure, axis = style.panel(axes, title)
     colors, names = style.colors_of(points, roles), []
@@ -364,6 +367,8 @@ def _points(values: Any, label: str, log: str) -> tuple[np.ndarray, np.ndarray]:
     """One line of `curves`: x and y. A tuple is (x, y), anything else y alone."""
     x, y = values if isinstance(values, tuple) else (range(len(values)), values)
     x, y = _array(list(x), f"series[{label!r}]: x", 1), _numbers(y)
+    if len(x) != len(y):
+        raise ValueError(f"series[{label!r}]: {len(x)} places, but {len(y)} values")
     if np.isinf(y).any() or np.isnan(y).all():
         raise ValueError(f"series[{label!r}]: y must be finite, or NaN for a gap")
     for axis, numbers in (("x", x), ("y", y)):
@@ -383,6 +388,9 @@ def _matrices(
     numbers: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """Draw matrices with as many rows; return the figure and its axes."""
+    shapes = {matrix.shape for matrix in matrices.values()}
+    if any(len(shape) != 2 for shape in shapes):
+        raise ValueError(f"a map has rows and columns only, got shape {min(shapes)}")
     lowest = min(matrix.min() for matrix in matrices.values())
     limit = max(np.abs(matrix).max() for matrix in matrices.values())
     if lowest < 0 and not signed:

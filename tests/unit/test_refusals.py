@@ -26,7 +26,10 @@ from course_utils.blocks import *
 from course_utils.feedforward import FeedForward
 from course_utils.config import *
 from course_utils.data import batches as ba, hub
+from bug_clinic import clinic
+from course_utils.data.splits import split_pairs
 from known_worlds import phrases, stories
+from known_worlds.grading import grade
 from course_utils.decoding import *
 from named_mistakes import session
 from lesson_plots import plots as pl
