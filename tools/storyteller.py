@@ -14,6 +14,7 @@ from course_utils import pretrained
 from course_utils.looking.sharing import share_page
 
 IMAGES = Path(__file__).parents[1] / "images"
+ZOG = "Once upon a time, there was a little {robot named Zog}."
 SIZE = {"width": 1040, "height": 900}
 QUIET = "() => { for (const one of [story, twin]) if (one) one.turn = null; }"
 MORE = "(count) => { while (count-- && (twin ?? story).advance()); compare(); }"
@@ -22,9 +23,12 @@ BEGIN = (
 )
 
 
-def write_page(path: str | Path) -> Path:
-    """The shipped storyteller as a page."""
-    return share_page(*pretrained.load("tinystories"), path)
+def write_page(path: Path) -> Path:
+    """The shipped storyteller as a page; beside it the one of notebook 14."""
+    model, tokenizer = pretrained.load("tinystories")
+    of_14 = path.with_name(f"14_{path.name}")
+    share_page(model, tokenizer, of_14, opening=ZOG)
+    return share_page(model, tokenizer, path)
 
 
 def take_pictures() -> None:
@@ -77,6 +81,6 @@ def take_pictures() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "page":
-        print(write_page(sys.argv[2]))
+        print(write_page(Path(sys.argv[2])))
     else:
         take_pictures()

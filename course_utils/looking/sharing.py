@@ -32,22 +32,38 @@ from lesson_plots import style
 OPENING = "Once upon a time, there was a little {girl named Lily}."
 TITLE = "A storyteller that fits into a page"
 HINT = "Run this cell, or trust the notebook, to let the model write here."
-FRAME = """<a href="{source}" target="_blank">{title}: the page in a tab of its own.</a>
+# JupyterLab opens what is behind a link without its scripts; a button opens a real tab.
+FRAME = """<div class="storyteller">
+<p><a href="{source}" data-source="{source}" target="_blank">{title}: the page in a
+tab of its own.</a>
+<span>{hint}</span></p>
+</div>
+<style>
+.jp-OutputArea .storyteller:has(iframe) p, .storyteller:has(iframe) span,
+.jp-OutputArea-child:has(.storyteller iframe) + .jp-OutputArea-child:has(img),
+.output:has(.storyteller iframe) + :is(img, :has(> img)) {{ display: none; }}
+</style>
 <script>
 {{
-  const link = document.currentScript.previousElementSibling;
-  const show = () => {{
-    const frame = document.createElement("iframe");
-    frame.title = link.textContent;
-    frame.sandbox = "allow-scripts";
-    frame.style = "width: 100%; height: 780px; border: 0";
-    frame.src = link.href;
-    link.before(frame);
-  }};
+  const root = document.currentScript.previousElementSibling.previousElementSibling;
+  const link = root.querySelector("a");
+  const frame = document.createElement("iframe");
+  frame.title = link.textContent;
+  frame.sandbox = "allow-scripts";
+  frame.style = "width: 100%; height: min(620px, 70vh); border: 0";
+  root.append(frame);
+  const inLab = document.getElementById("jupyter-config-data");
+  const show = () => {{ frame.src = link.href; }};
+  const button = document.createElement("button");
+  button.textContent = "Open the page in a tab of its own";
+  button.onclick = () => window.open(link.href, "_blank", "noopener");
+  if (inLab) root.append(button);
   const once = (_, observer) => {{ observer.disconnect(); show(); }};
-  // Jupyter turns the name of a file into an address, some time after the script ran.
-  if (!document.getElementById("jupyter-config-data")) show();
-  else new MutationObserver(once).observe(link, {{ attributeFilter: ["href"] }});
+  // Jupyter turns the name of a file into an address, before this script runs or after.
+  const isName = link.getAttribute("href") === link.dataset.source;
+  const href = {{ attributeFilter: ["href"] }};
+  if (inLab && isName) new MutationObserver(once).observe(link, href);
+  else show();
 }}
 </script>"""
 STILL = 90  # so many tokens are written in the picture
@@ -122,7 +138,8 @@ def show_story(
     about = {"title": title, "opening": opening, "start_id": start_id}
     path = share_page(model, tokenizer, path, **about)
     check_eval(model)
-    frame = FRAME.format(source=escape(_address(path)), title=escape(title))
+    about = {"source": escape(_address(path)), "title": escape(title), "hint": HINT}
+    frame = FRAME.format(**about)
     display({"text/html": frame, "text/plain": f"{title}. {HINT}"}, raw=True)
     start = tokenizer.eos_id if start_id is None else start_id
     begun = [start, *tokenizer.encode(opening.translate({123: "", 125: ""}))]

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import torch
 from torch import nn
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from course_utils.config import TrainConfig
 from course_utils.shapes import explained
@@ -26,7 +26,12 @@ from course_utils.training import losses, optimizers
 from course_utils.training.cpu_speed import faster_on_cpu
 from course_utils.training.evaluation import evaluating
 from course_utils.training.losses import Batches, Loss, next_token_loss
-from course_utils.training.machine import device_and_dtype, find_precision, is_watched
+from course_utils.training.machine import (
+    device_and_dtype,
+    find_precision,
+    in_notebook,
+    is_watched,
+)
 from course_utils.training.processes import Processes, to_number
 
 
@@ -87,9 +92,9 @@ def train(
     one process (for a mean over the labels that are not IGNORED). Checkpoints need a
     folder that all share; a run may resume with another number of processes.
 
-    A loss or gradient that is not finite stops the run with a FloatingPointError.
-    Whatever stops it (Ctrl-C too), the exception has the `history` so far; in a
-    notebook it is `sys.last_value.history`.
+    A loss or gradient that is not finite stops the run with a FloatingPointError. The
+    Stop button of a notebook ends the run, which then returns what it did so far. An
+    exception has the `history`, too; in a notebook it is `sys.last_value.history`.
     """
     _check_request(config, evaluate, evaluate_every, checkpoints)
     folder = None if checkpoints is None else Path(checkpoints)
@@ -99,7 +104,8 @@ def train(
     history = run.history
     first = len(history.steps)
     quiet = run.processes.rank > 0 or not is_watched()
-    bar = tqdm(total=config.steps, initial=first, unit="step", disable=quiet)
+    bar = tqdm(total=config.steps, initial=first, disable=quiet)
+    bar.leave = not in_notebook()  # red if it was stopped
     started = time.perf_counter() - history.seconds
     try:
         cuda = [run.device] if run.device.type == "cuda" else []
@@ -119,7 +125,10 @@ def train(
                 history.evaluations.append((config.steps, value))
     except BaseException as stop:
         stop.history = history
-        raise
+        if not (isinstance(stop, KeyboardInterrupt) and in_notebook()) or quiet:
+            raise
+        done = f"{len(history.steps)} of {config.steps} steps"
+        print(f"Stopped after {done}. To begin anew, run this cell again.")
     finally:
         model.eval()
     return history

@@ -5,9 +5,11 @@ Knows hardware, the terminal and where weights are. Knows nothing of training.
 
 import os
 import sys
+from collections.abc import Iterable
 
 import torch
 from torch import nn
+from tqdm.auto import tqdm
 
 
 def find_device() -> torch.device:
@@ -54,6 +56,15 @@ def is_watched() -> bool:
     """Whether a progress bar would meet a person, unless TQDM_DISABLE forbids it."""
     if os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
         return False
+    return in_notebook() or sys.stderr.isatty()
+
+
+def progress_bar(steps: Iterable) -> Iterable:
+    """The same steps, with a bar and the time left where a person watches."""
+    return tqdm(steps, leave=False) if is_watched() else steps
+
+
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
-    in_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-    return in_notebook or sys.stderr.isatty()
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

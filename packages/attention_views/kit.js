@@ -31,7 +31,8 @@ const short = (token, length) => {
 const quoted = (token) => `“\u2068${short(token, 24)}\u2069”`;
 // One of a few options, side by side: a group of radio buttons.
 const choice = (bar, name, options, chosen, changed) => {
-  const group = make(bar, "form", { class: "choice", role: "radiogroup", "aria-label": name });
+  const form = make(bar, "form", { class: "choice" }); // keeps its buttons to itself
+  const group = make(form, "div", { role: "radiogroup", "aria-label": name });
   options.forEach((option, i) => {
     const label = make(group, "label");
     const input = make(label, "input", { type: "radio", name: "one", value: i });

@@ -361,6 +361,16 @@ def test_it_writes_in_a_cell_of_jupyterlab(chromium, tmp_path, monkeypatch):
                 "JupyterLab in itself"
             )
             assert story.inner_text().startswith(OPENING)
-            page.locator(".jp-OutputArea img").first.wait_for()
+            still = page.locator(".jp-OutputArea img")
+            assert still.count() == 1 and not still.is_visible()
+            tall = frame.bounding_box()["height"]
+            assert tall < 0.8 * page.locator(".jp-Document").bounding_box()["height"]
             SCREENSHOTS.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=SCREENSHOTS / "living-jupyterlab.png")
+            with page.expect_popup() as opened:
+                page.get_by_role("button", name="in a tab of its own").click()
+            opened.value.locator(".story").wait_for()  # its scripts run
+            opened.value.close()
+            page.keyboard.press("Control+s")
+            page.reload()  # a cell that is drawn later has its address sooner
+            story.wait_for()

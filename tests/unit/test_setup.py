@@ -403,3 +403,18 @@ def test_a_second_setup_does_not_disturb_the_first(clone):
     assert code != 0 and f"process {first.pid}" in printed
     first.communicate()
     assert first.returncode == 0 and (clone / ".venv" / "whole").exists()
+
+
+def test_a_text_that_only_this_machines_run_bears_out_is_named():
+    """Elsewhere a trained model tells of other heroes than Sue."""
+    story = [{"output_type": "stream", "text": "loss 0.57: Sue and Lily met Tom."}]
+    cells = [
+        {"cell_type": "code", "source": "tell('Lily')", "outputs": story},
+        {"cell_type": "markdown", "source": "Look: Lily met Sue, and 0.57 is low."},
+    ]
+    for cell, tags in zip(cells, (["trained"], []), strict=True):
+        cell |= {"id": "00-001", "metadata": {"tags": tags}}
+    [note] = refresh.told_by_luck(cells)
+    assert note.endswith("only this run's output holds: 0.57, Sue")
+    cells[0]["metadata"]["tags"] = []
+    assert refresh.told_by_luck(cells) == []

@@ -557,6 +557,21 @@ def test_a_bar_only_for_a_person(monkeypatch, capfd):
     assert "2/2" in output and "loss=" in output
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_the_stop_button_of_a_notebook_ends_a_run_well(monkeypatch, capsys, watched):
+    """It left sixty red lines and no history; a script is stopped as any other."""
+    for name in ("is_watched", "in_notebook"):
+        monkeypatch.setattr(loop, name, lambda: watched)
+    if not watched:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            train(make_model(), failing_at(3), CONFIG)
+        assert stopped.value.history.steps == [1, 2, 3]
+        return
+    assert train(make_model(), failing_at(3), CONFIG).steps == [1, 2, 3]
+    said = f"Stopped after 3 of {STEPS} steps. To begin anew, run this cell again.\n"
+    assert capsys.readouterr().out == said
+
+
 # ---- checkpoints
 
 

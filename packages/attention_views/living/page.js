@@ -374,7 +374,7 @@ place("shut").onclick = () => {
   token.focus();
 };
 document.onkeydown = ({ key }) => {
-  if (key === "Escape" && asked) close();
+  if (key === "Escape" && asked) place("shut").click();
 };
 
 const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, vocabulary];
@@ -382,9 +382,15 @@ const turn = () => {
   dials.temperature = +place("temperature").value;
   dials.topK = Math.min(COUNTS[place("topK").value], vocabulary);
   dials.topP = +place("topP").value;
-  place("temperature-now").textContent = dials.temperature.toFixed(2);
-  place("topK-now").textContent = dials.topK === vocabulary ? "all" : dials.topK;
-  place("topP-now").textContent = dials.topP.toFixed(2);
+  const now = {
+    temperature: dials.temperature.toFixed(2),
+    topK: dials.topK === vocabulary ? "all" : dials.topK,
+    topP: dials.topP.toFixed(2),
+  };
+  for (const dial in now) {
+    place(`${dial}-now`).textContent = now[dial];
+    place(dial).setAttribute("aria-valuetext", now[dial]);
+  }
 };
 for (const dial of ["temperature", "topK", "topP"])
   place(dial).oninput = () => {
