@@ -18,7 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FIRST = "work/00_start_here.ipynb"
 # JupyterLab asks nothing that a learner cannot answer: no news, no update to decide on.
-QUIET_LAB = [f"--LabApp.app_settings_dir={Path(__file__).with_name('lab_settings')}"]
+SETTINGS = Path(__file__).with_name("lab_settings")
+QUIET_LAB = [
+    f"--LabApp.app_settings_dir={SETTINGS}",
+    f"--LabApp.extra_labextensions_path={SETTINGS / 'extensions'}",
+]
 READ_ONLY = ["--ServerApp.contents_manager_class=tools.read_only.ReadOnlyOriginals"]
 HEADING = re.compile(r"^#{1,4} +(.+)$", re.M)
 SECTION_LINK = re.compile(r"(?<=\]\()((?:\.\./)?)(\w+\.ipynb)?(#[^)\s]+)(?=\))")

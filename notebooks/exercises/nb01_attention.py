@@ -121,6 +121,27 @@ SCORES = Exercise(
             "Each of your rows adds up to 1. Which of the three steps is asked for?",
             "A score may be negative or large. Softmax is the next step.",
         ),
+        Mistake(
+            "`.T` turns every axis around",
+            lambda queries, keys: queries @ keys.T / queries.shape[-1] ** 0.5,
+            "Right for one table of keys. What does `.T` do with a batch of them?",
+            "Only the last two axes change places. Which method takes two axes?",
+        ),
+        Mistake(
+            "keys ask, and no scale",
+            lambda queries, keys: keys @ queries.mT,
+            "Rows ask, columns answer: yours are swapped. And what becomes of the "
+            "spread when d grows?",
+            "First the order: which factor's rows become the rows of a product? Then "
+            "one division.",
+        ),
+        Mistake(
+            "no scale, and softmax is taken already",
+            lambda queries, keys: _products(queries, keys).softmax(dim=-1),
+            "Each of your rows adds up to 1: softmax is the next step, not this one. "
+            "And what becomes of the spread of the products when d grows?",
+            "Without the softmax, the products are right. They lack their scale.",
+        ),
     ),
     (
         "The score of one query and one key is a dot product.",
@@ -167,6 +188,10 @@ def _powers(scores):
     return (scores - scores.amax(dim=-1, keepdim=True)).exp()
 
 
+def _global_powers(scores):
+    return (scores - scores.max()).exp()
+
+
 def _global_maximum(scores):
     return _without_maximum(scores - scores.max())
 
@@ -209,6 +234,7 @@ WEIGHTS = Exercise(
             "infinity is not a number.",
             "Only differences count. What may you subtract from a row, so that its "
             "largest score becomes 0?",
+            (lambda s: s.exp() / (s.exp().sum(dim=-1, keepdim=True) + 1e-9),),
         ),
         Mistake(
             "one maximum for the whole table",
@@ -295,6 +321,28 @@ WEIGHTS = Exercise(
             "Does the common factor still cancel?",
             "Compute the powers once, and use the same ones in numerator and "
             "denominator.",
+        ),
+        Mistake(
+            "one sum for the whole table, and e to the 1000 overflows",
+            lambda scores: scores.exp() / scores.exp().sum(),
+            "Powers and a sum, good. But your sum runs over all rows, and e¹⁰⁰⁰ is "
+            "infinite. First the sum: what should each row add up to?",
+            "dim=-1 and keepdim=True make a sum for each row. Then: what may you "
+            "subtract from a row before you take powers?",
+        ),
+        Mistake(
+            "one maximum and one sum for the whole table",
+            lambda scores: _global_powers(scores) / _global_powers(scores).sum(),
+            "No power overflows. But all rows share one maximum and one sum: how many "
+            "softmaxes does the table hold?",
+            "Each row has a maximum and a sum of its own: both need dim and keepdim.",
+        ),
+        Mistake(
+            "an axis is lost",
+            lambda scores: _powers(scores) / _powers(scores).sum(dim=-1),
+            "A sum or a maximum over the last axis takes this axis away. What is left "
+            "is lined up with columns, not with rows.",
+            "An argument of sum and amax keeps the axis, with size 1.",
         ),
     ),
     (

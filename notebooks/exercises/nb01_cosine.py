@@ -247,6 +247,13 @@ LOOK_UP = Exercise(
             "table has one row.",
             "The context of one query is one vector: take row 0.",
         ),
+        Mistake(
+            "too warm, and one row in place of a vector",
+            lambda color, a, c: _answer(color, c, _one_hot(a), cold=1)[None],
+            "The right animal leads, in a table of one row. But all the others are in "
+            "the mixture too: is a lead of 1 cold enough?",
+            "Take row 0. And section 3: which number makes a softmax cold?",
+        ),
     ),
     (
         "Three lines: what asks, what is compared with it, what comes back.",

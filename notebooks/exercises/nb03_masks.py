@@ -69,6 +69,13 @@ CAUSAL = Exercise(
             "kind has this course agreed on?",
             "A table of booleans, True = may look. What does a comparison give?",
         ),
+        Mistake(
+            "upside down, and numbers in place of booleans",
+            lambda length: torch.ones(length, length).triu(1),
+            "1.0 marks the future, as in some other courses. Here a mask is a table of "
+            "booleans, and True means: may look.",
+            "The other triangle, with the diagonal; torch.ones has an argument dtype.",
+        ),
     ),
     "Draw it for length 3, row by row. Then look up torch.tril.",
     shared=causal_mask,
@@ -156,6 +163,13 @@ PADDING = Exercise(
             "The numbers are right, but “b 1 k” would be lined up with “h q k”: a "
             "sentence per head.",
             "The scores are “b h q k”: two axes stand between b and k.",
+        ),
+        Mistake(
+            "upside down, and no room for heads and queries",
+            lambda ids, pad: ids == pad,
+            "True marks the padding, and “b k” would be lined up with “q k”. In this "
+            "course True means: may look.",
+            "Compare with the opposite sign; then put two axes of size 1 in between.",
         ),
     ),
     "One comparison gives “b k”. Two more axes make it fit “b h q k”.",
@@ -353,6 +367,13 @@ WINDOW = Exercise(
             "Nothing is open, unless the width is 1. On which side of the diagonal do "
             "the words before lie?",
             "`triu(diagonal=1)` begins above the diagonal. Which diagonal lies below?",
+        ),
+        Mistake(
+            "numbers in place of booleans",
+            lambda t, w: torch.ones(t, t).tril() * torch.ones(t, t).triu(1 - w),
+            "The right places, but as 1.0 and 0.0. A mask is inverted by ~ and joined "
+            "by &, and both need booleans.",
+            "torch.ones has an argument dtype; & then joins the two.",
         ),
     ),
     "Two masks joined: not after me, and not too long before me.",

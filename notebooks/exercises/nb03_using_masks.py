@@ -146,6 +146,13 @@ WEIGHTS = Exercise(
             "highest score.",
             "Which number lies below every score?",
         ),
+        Mistake(
+            "0 times minus infinity",
+            lambda scores, mask: (scores + ~mask * -torch.inf).softmax(dim=-1),
+            "To hide, you multiply by −∞ and add. What is 0 times infinity, where a "
+            "word may be seen?",
+            "Do not multiply, choose: masked_fill changes a score only where it must.",
+        ),
     ),
     "Two steps: a very low score before the softmax, and zeros after it.",
     shared=attention_weights,
@@ -325,7 +332,7 @@ def _of_others(generator):
     numbers = torch.zeros(4, 4).masked_fill(~causal_mask(4), -torch.inf)
     price = -torch.rand(3, 3, generator=generator) - 0.5
     price[0, 2] = -torch.inf
-    loud = torch.tensor([[-40.0, 0.0, 70.0], [-torch.inf, -2.0, 0.0]])
+    loud = torch.tensor([[-1e4, 0.0, 70.0], [-torch.inf, -1e10, 0.0]])
     nothing_hidden = -torch.rand(2, 4, generator=generator) - 0.5
     return [(hidden,), (numbers,), (price,), (loud,), (nothing_hidden,)]
 
@@ -382,6 +389,21 @@ CONVERT = Exercise(
             "You left the booleans as they are, and treated every number but 0 as "
             "True.",
             "Two cases: theirs.dtype tells which of them you have.",
+        ),
+        Mistake(
+            "the numbers are forgotten",
+            lambda m: ~m,
+            "A mask of booleans comes out right. ~ does not take numbers: what do you "
+            "do with a mask that is added to the scores?",
+            "theirs.dtype tells which kind you have. Of all numbers, one hides.",
+        ),
+        Mistake(
+            "a threshold hides",
+            lambda m: ~m if m.dtype == torch.bool else m > -1e9,
+            "You draw a line at some low number. A high price is a price all the same: "
+            "which number hides whatever the score is?",
+            "Only −∞ hides. Compare with it.",
+            (lambda m: ~m if m.dtype == torch.bool else m > -100,),
         ),
     ),
     "Two cases, by theirs.dtype. In each: which entries hide a word?",

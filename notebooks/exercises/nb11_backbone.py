@@ -72,6 +72,13 @@ HEADS = Exercise(
             "“b t h d” wants to become “b h t d”.",
         ),
         Mistake(
+            "cut, and no axis moved",
+            lambda x, h: x.reshape(*x.shape[:2], 3, h, -1),
+            "The cut is right: “b t three h d”. Which axis comes first in the result, "
+            "and which two change places after that?",
+            "permute or rearrange moves axes; a reshape does not.",
+        ),
+        Mistake(
             "reshaped without transposing",
             lambda x, h: x.reshape(3, len(x), h, x.shape[1], -1),
             "The shape is right, but a reshape never moves a number past another.",

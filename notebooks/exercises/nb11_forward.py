@@ -282,6 +282,13 @@ FORWARD = Exercise(
             10,
             last=_same,
         ),
+        Mistake(
+            "no norm anywhere",
+            _at(len(NAMES), first=_same, second=_same, last=_same),
+            "Your stream is never normalized, and grows from block to block. How many "
+            "norms are in the drawing?",
+            "One in front of each branch, and one more after the loop.",
+        ),
         _wrong(
             "post-norm",
             "You put the norm behind each plus, on the road. That is the order of "

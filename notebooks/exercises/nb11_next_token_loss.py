@@ -148,6 +148,13 @@ NEXT = Exercise(
             "Each row but the last has to predict how the next row begins.",
             "Shift within the rows first, flatten afterwards.",
         ),
+        Mistake(
+            "the classes are not on the second axis",
+            lambda logits, ids: F.cross_entropy(logits[:, :-1], ids[:, 1:]).item(),
+            "`cross_entropy` looks for the v classes on axis 1, and finds positions.",
+            "Make “n v” of the logits and “n” of the labels: flatten b and t.",
+            (lambda logits, ids: F.cross_entropy(logits, ids).item(),),
+        ),
     ),
     "First which logits and which ids belong together. Then one call, with b and t "
     "flattened into one axis.",
@@ -279,6 +286,14 @@ BY_POSITION = Exercise(
             lambda logits, labels: loss_by_position(logits[:, :-1], labels[:, 1:]),
             "One position too few: logits and labels belong together as they come.",
             "The labels are shifted already. Shift nothing here.",
+        ),
+        Mistake(
+            "the classes are not on the second axis",
+            lambda logits, labels: F.cross_entropy(
+                logits, labels, reduction="none"
+            ).mean(0),
+            "`cross_entropy` looks for the v classes on axis 1, and finds positions.",
+            "Exchange two axes of the logits before the call, by transpose.",
         ),
     ),
     "First the loss of every row and position, without any mean (`reduction`). Then "

@@ -148,6 +148,26 @@ RMS = Exercise(
             "Each position has the right size. One argument is unused.",
             "γ stretches each column by a number of its own.",
         ),
+        Mistake(
+            "eps and the scale are forgotten",
+            lambda x, scale, eps: x / _square(x).sqrt(),
+            "The root mean square is right. Two of the three arguments are unused.",
+            "ε stands under the root, γ in front of the fraction.",
+        ),
+        Mistake(
+            "divided by the length",
+            lambda x, scale, eps: scale * x / x.norm(dim=-1, keepdim=True),
+            "A norm is a root of a *sum* of squares, so a wider model would have "
+            "smaller numbers; and eps is unused.",
+            "Three steps by hand: square, mean, and the root of mean plus eps.",
+        ),
+        Mistake(
+            "the mean loses its axis",
+            lambda x, scale, eps: scale * x / (x.square().mean(-1) + eps).sqrt(),
+            "A mean over the last axis takes this axis away: “b t” is lined up with "
+            "“t m”.",
+            "An argument of mean keeps the axis, with size 1.",
+        ),
     ),
     "Four steps for one position: square, mean, root, divide. Then the scale.",
     shared=norm_of_the_layer,

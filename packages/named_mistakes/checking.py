@@ -18,7 +18,7 @@ from named_mistakes.comparing import (
     same,
 )
 from named_mistakes.describing import describe
-from named_mistakes.exercise import Exercise, Mistake
+from named_mistakes.exercise import Exercise
 from named_mistakes.limit import TimeIsUp
 from named_mistakes.report import Report
 from named_mistakes.running import Outcome, gradient, is_stub, isolated, own_line, run
@@ -61,6 +61,11 @@ def _agree(mine, other):
     return same(mine.value, other.value)
 
 
+def _alike(error, other):
+    """Whether two calls stopped for the same reason."""
+    return type(error) is type(other) and _message(error) == _message(other)
+
+
 def _message(error):
     try:
         text = str(error).strip().split("\nException raised")[0]
@@ -86,12 +91,22 @@ class _Judge:
         return run(self.function, case, self.exercise.seconds)
 
     def say(self, status: str, title: str, place: int, *lines: str, **more) -> Report:
+        """A report; on a wrong answer, its last line names what to call."""
+        if status == "mistake":
+            lines += (f"hint({self.name!r}) says more.",)
+        elif status != "right":
+            lines += (f"hint({self.name!r}) helps on{self.gives_case()}.",)
         return Report(status, f"{self.name}: {title}", lines, case=place, **more)
 
     def asked(self, place: int) -> str:
         """The arguments of a case, in words."""
         pairs = zip(self.exercise.takes, self.cases[place], strict=True)
         return ", ".join(f"{name} {describe(value)}" for name, value in pairs)
+
+    def gives_case(self) -> str:
+        """The end of a line that names what to call."""
+        call = f"case({self.name!r})"
+        return f"; {call} gives the case" if self.exercise.takes else ""
 
     def ending(self, place: int) -> tuple[str, ...]:
         """A line that names the arguments of the call, if there are any."""
@@ -131,47 +146,76 @@ class _Judge:
         if report := self.stage(outcomes):
             return report
         place = next(i for i, what in enumerate(differences) if what)
-        if mistake := self.known(outcomes, right):
-            lines = mistake.hint, f"hint({self.name!r}) says more."
-            return self.say(
-                "mistake", mistake.name, place, *lines, mistake=mistake.name
-            )
+        begun = int(place > 0)  # right in the first case: no need to say how to begin
+        error = outcomes[place].error
+        if report := self.known(outcomes, right, place):
+            return report
         if self.exercise.predicts:
             guess = direction(outcomes[place].value, right[place].value)
-            help_on = f"hint({self.name!r}) helps on."
-            return self.say("different", "not yet", place, guess, help_on)
-        if outcomes[place].error:
-            return self.error(place, outcomes[place].error)
-        help_on = f"hint({self.name!r}) helps on; case({self.name!r}) gives the case."
-        lines = differences[place], *self.ending(place), help_on
-        return self.say("different", "not yet", place, *lines)
+            return self.say("different", "not yet", place, guess)
+        if error:
+            return dataclasses.replace(self.error(place, error), step=begun)
+        lines = differences[place], *self.ending(place)
+        return self.say("different", "not yet", place, *lines, step=begun)
 
     def differs(self, mine: Outcome, right: Outcome) -> str | None:
         """The first difference that is more than the exercise tolerates, or None."""
         found = difference(mine.value, right.value, self.exercise.tolerance)
         return found or (not_plain(mine.value) if self.exercise.plain else None)
 
-    def known(self, outcomes: list[Outcome], right: list[Outcome]) -> Mistake | None:
-        """The known mistake that gives the same result in every case, or None.
+    def known(
+        self, outcomes: list[Outcome], right: list[Outcome], place: int
+    ) -> Report | None:
+        """The report on a known mistake that explains the first cases, or None.
 
-        An answer may equal a mistake in these cases by chance, so it has to in others.
+        Of several, the one that explains most. Where it does not explain all, no other
+        may explain as many. An answer may equal a mistake in these cases by chance, so
+        it has to in others. place: of the first wrong result.
         """
-        mistakes = self.exercise.mistakes
-        functions = [
-            (m, function) for m in mistakes for function in (m.function, *m.also)
-        ]
-        for mistake, function in functions:
-            theirs = [run(function, case) for case in self.cases]
-            pairs = zip(theirs, right, strict=True)
-            wrong = any(not o.error and not same(o.value, r.value) for o, r in pairs)
-            if wrong and all(map(_agree, outcomes, theirs)):
-                seeds = (FURTHER * self.seed + 1_001 + n for n in range(FURTHER))
-                more = [case for seed in seeds for case in self.draw(seed)]
-                theirs = (run(function, case) for case in more)
-                return (
-                    mistake if all(map(_agree, map(self.run, more), theirs)) else None
-                )
-        return None
+        found, most = {}, 1
+        for mistake in self.exercise.mistakes:
+            for function in (mistake.function, *mistake.also):
+                count = self.explained(outcomes, right, function)
+                if count > most:
+                    found, most = {}, count
+                if count == most:
+                    found.setdefault(mistake.name, (mistake, function))
+        whole = most == len(outcomes)
+        if not found or not (whole or len(found) == 1):
+            return None
+        mistake, function = next(iter(found.values()))
+        for n in range(FURTHER):
+            more = self.draw(FURTHER * self.seed + 1_001 + n)[:most]
+            if not all(_agree(self.run(case), run(function, case)) for case in more):
+                return None
+        lines = [mistake.hint]
+        if not whole:
+            then = self.asked(most)
+            lines.append(f"First this; then more is wrong, as with {then}.")
+        error = outcomes[place].error
+        code = own_line(self.function, error) if error else ""
+        named = {"mistake": mistake.name, "code": code}
+        return self.say("mistake", mistake.name, place, *lines, **named)
+
+    def explained(self, outcomes, right, function) -> int:
+        """In how many of the first cases a mistake gives what the answer gives.
+
+        0 unless that is wrong in one of them; where it is only an error, or nothing but
+        True or False, that says too little about some of the cases.
+        """
+        count, wrong, stops = 0, False, False
+        for case, mine, good in zip(self.cases, outcomes, right, strict=True):
+            theirs = run(function, case)
+            if not _agree(mine, theirs):
+                break
+            count += 1
+            if theirs.error:
+                stops |= not good.error and _alike(mine.error, theirs.error)
+            else:
+                wrong |= not same(theirs.value, good.value)
+        whole = count == len(outcomes)
+        telling = wrong and not isinstance(right[0].value, bool)
+        return count if telling or (whole and (wrong or stops)) else 0
 
     def stage(self, outcomes: list[Outcome]) -> Report | None:
         """The report on an unfinished answer that is right up to a stage, or None."""
@@ -180,7 +224,9 @@ class _Judge:
             theirs = [run(function, case) for case in self.cases]
             if all(map(_agree, outcomes, theirs)):
                 title = f"right so far, {place + 1} of {len(names)}: {names[place]}"
-                return self.say("stage", title, 0, f"Next: {names[place + 1]}.")
+                step = round((place + 1) / len(names) * len(self.exercise.steps))
+                next_one = f"Next: {names[place + 1]}."
+                return self.say("stage", title, 0, next_one, step=step)
         return None
 
     def remembering(self, outcomes: list[Outcome]) -> Report | None:
@@ -245,8 +291,7 @@ class _Judge:
                 "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph; a "
                 "change in place (`+=`) can break it, and 0 · ∞ makes it nan."
             )
-            help_on = f"hint({self.name!r}) helps on."
-            return self.say("different", problem, 0, more, help_on)
+            return self.say("different", problem, 0, more)
         lines = []
         if self.exercise.takes:
             asked = dict.fromkeys(map(self.asked, range(len(self.cases))))

@@ -30,7 +30,7 @@ class Report:
     "different", "changed", "hint", "solution" or "progress". mistake: the name of the
     known mistake, if there is one.
     lines: sentences, with `code` and *emphasis*. code: lines in a fixed-width font.
-    case: which of the cases the report is about.
+    case: which of the cases the report is about. step: at which a hint then begins.
     """
 
     status: str
@@ -39,6 +39,7 @@ class Report:
     code: str = ""
     mistake: str | None = None
     case: int = 0
+    step: int = 0
 
     @property
     def text(self) -> str:

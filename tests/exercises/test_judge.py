@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("remembering")
 
 def test_two_mistakes_at_once_are_described_by_the_first_difference():
     def both(queries, keys):
-        return keys @ queries.transpose(-2, -1)  # exchanged, and no scale
+        return keys @ queries.transpose(-2, -1) + 1  # exchanged, no scale, shifted
 
     report = judge("attention.scores", both)
     assert report.status == "different"

@@ -233,7 +233,7 @@ const tint = (head) => {
       token.classList.toggle("chosen", here && k === asked.i);
       token.classList.toggle("query", here && k === asked.i - 1);
     });
-    one.tokens[0].textContent = "start";
+    one.tokens[0].textContent = "start ";
     one.tokens[0].hidden = !here || weights[0] / most < 0.1;
   }
 };

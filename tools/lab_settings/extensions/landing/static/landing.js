@@ -38,5 +38,5 @@ const plugin = {
 window._JUPYTERLAB ??= {};
 window._JUPYTERLAB.landing = {
   init() {},
-  get: async () => () => ({ default: plugin }),
+  get: async () => () => plugin,
 };
