@@ -94,9 +94,6 @@ def test_an_original_leads_to_the_copy_and_stays_as_it_is(course, opened):
         page.get_by_role("link", name="work/01_attention.ipynb").click()
         cells_of(page, course / "work" / "01_attention.ipynb")
         page.get_by_text("(ipykernel) | Idle").wait_for()
-        page.wait_for_timeout(1_000)
-        close(page)
-        close(page)
     with opened("notebooks/01_attention.ipynb") as page:
         page.get_by_text("(ipykernel) | Idle").wait_for()
         page.locator(f"{PANEL} .jp-CodeCell .cm-content").first.click()
