@@ -139,6 +139,7 @@ class _Run:
 
     def __init__(self, model, batches, config, loss):
         self.model = model
+        self.name = type(model).__name__  # before it may be sharded
         self.batches = batches
         self.config = config
         self.loss = loss
@@ -195,7 +196,7 @@ class _Run:
         del settings["checkpoint_every"]
         if self.config.schedule in ("constant", "inverse_sqrt"):
             del settings["steps"]
-        settings["model"] = type(self.model).__name__
+        settings["model"] = self.name
         settings |= {f"model.{name}": value for name, value in layers.items()}
         weights = self.model.named_parameters()
         frozen = [name for name, weight in weights if not weight.requires_grad]

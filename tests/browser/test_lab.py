@@ -12,6 +12,7 @@ from tools.working_copies import QUIET_LAB, READ_ONLY, lay_copies
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=60_000)  # a busy machine draws a long notebook slowly
 
 ROOT = Path(__file__).resolve().parents[2]
 PANEL = ".jp-Document:visible"

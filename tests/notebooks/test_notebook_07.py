@@ -109,7 +109,7 @@ def printed(part):
 
 
 def test_the_training_ends_with_the_right_sentence_and_the_opening_quotes_it():
-    learned = printed("for step in range(301)")
+    learned = printed("for step in progress_bar(range(301)):")
     last = learned.partition("300  loss ")[2]
     assert "Su tío encontró una vaca muy pequeña y la alimentó.<eos>" in last
     opening = texts("07")[0].split("*")[1]
