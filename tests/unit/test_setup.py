@@ -261,6 +261,10 @@ def test_lab_prints_one_address_which_opens_the_first_notebook(house):
                 assert file.read() == (house / name).read_bytes()
         with urllib.request.urlopen(address) as page:
             assert page.status == 200 and "/lab/tree/work/" in page.url
+        again = subprocess.run(
+            [sys.executable, "-c", OPEN], timeout=60, stdout=subprocess.PIPE, **given
+        )
+        assert again.stdout.splitlines()[-1] == address, "a second call leads there"
         os.killpg(lab.pid, signal.SIGINT)
         assert lab.stdout.read() == "" and lab.wait(60) == 0
     finally:
