@@ -8,10 +8,12 @@ from nb05_stack import stack
 from torch import nn
 from torch.nn import functional as F
 
+from course_utils.attention import GroupedQueryAttention
 from course_utils.blocks import EncoderBlock
 from course_utils.config import StackConfig
 from course_utils.feedforward import FeedForward
 from course_utils.looking.diagnostics import dead_parameters
+from course_utils.positions import rotary_table
 from tests.support.notebook_code import code_cells
 from tests.support.notebook_rules import joined
 
@@ -92,6 +94,25 @@ def test_no_seven_vectors_are_farther_apart_than_the_line_in_the_last_plot(built
     assert all(likeness(torch.randn(1, 7, 4)) > -1 / 6 for _ in range(200))
     simplex = (torch.eye(7) - 1 / 7)[None]
     assert abs(likeness(simplex) + 1 / 6) < 1e-6
+
+
+def test_attention_alone_finds_the_digit_two_back_if_it_has_rope():
+    """With ALiBi it needs the feed-forward, as the game of section 4 shows."""
+    torch.manual_seed(0)
+    digits, attention = nn.Embedding(10, 64), GroupedQueryAttention(64, 8, 8)
+    head, rotary = nn.Linear(64, 10), rotary_table(16, 8)
+    parts = nn.ModuleList([digits, attention, head])
+    optimizer = torch.optim.Adam(parts.parameters(), lr=0.003)
+    for _ in range(100):
+        ids = torch.randint(10, (16, 16))
+        x = digits(ids)
+        x = x + attention(F.layer_norm(x, (64,)), rotary, causal=True)
+        logits, answers = head(F.layer_norm(x, (64,)))[:, 2:], ids[:, :-2]
+        loss = F.cross_entropy(logits.flatten(0, 1), answers.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert (logits.argmax(dim=-1) == answers).double().mean() > 0.99
 
 
 def test_training_spreads_the_words_of_pre_norm_alone():
