@@ -24,6 +24,7 @@ QUIET_LAB = [
     f"--LabApp.extra_labextensions_path={SETTINGS / 'extensions'}",
 ]
 READ_ONLY = ["--ServerApp.contents_manager_class=tools.read_only.ReadOnlyOriginals"]
+BUTTONS = {"NAMED_MISTAKES_BUTTONS": "1"}  # below each verdict of `check`
 HEADING = re.compile(r"^#{1,4} +(.+)$", re.M)
 SECTION_LINK = re.compile(r"(?<=\]\()((?:\.\./)?)(\w+\.ipynb)?(#[^)\s]+)(?=\))")
 
@@ -212,7 +213,7 @@ def open_lab(root: Path = ROOT, originals: bool = False) -> int:
     log = root / "build" / "lab.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as file:
-        given = {"cwd": root, "env": os.environ | {"JUPYTER_TOKEN": token}}
+        given = {"cwd": root, "env": os.environ | BUTTONS | {"JUPYTER_TOKEN": token}}
         process = subprocess.Popen(command, stderr=file, **given)
         try:
             while process.poll() is None:

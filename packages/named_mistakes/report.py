@@ -10,6 +10,7 @@ SIGNS = {
     "right": "✓",
     "stage": "…",
     "hint": "→",
+    "case": "=",
     "solution": "=",
     "progress": "=",
 }
@@ -18,8 +19,12 @@ COLORS = {
     "right": "#009E73",
     "stage": "#009E73",
     "hint": "#E69F00",
+    "case": "#56B4E9",
+    "solution": "#56B4E9",
+    "progress": "#56B4E9",
 }
-WRONG, QUIET = "#D55E00", "#56B4E9"  # Okabe and Ito: safe for color-blind readers
+NOTEBOOK = re.compile(r"^\w+\.ipynb$")
+WRONG = "#D55E00"  # Okabe and Ito: safe for color-blind readers
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,10 @@ class Report:
     """What one call of `check`, `hint`, `solution` or `progress` shows.
 
     status: "not tried", "right", "stage" (right so far), "mistake", "error",
-    "different", "changed", "hint", "solution" or "progress". mistake: the name of the
-    known mistake, if there is one.
+    "different", "changed", "hint", "case", "solution" or "progress". mistake: the name
+    of the known mistake, if there is one.
     lines: sentences, with `code` and *emphasis*. code: lines in a fixed-width font.
+    table: rows of texts, the first of headings; the name of a notebook is a link.
     case: which of the cases the report is about. step: at which a hint then begins.
     """
 
@@ -37,6 +43,7 @@ class Report:
     title: str
     lines: tuple[str, ...] = ()
     code: str = ""
+    table: tuple[tuple[str, ...], ...] = ()
     mistake: str | None = None
     case: int = 0
     step: int = 0
@@ -46,29 +53,38 @@ class Report:
         """The report as plain text."""
         sign = SIGNS.get(self.status, "✗")
         code = [f"    {line}" for line in self.code.splitlines()]
+        rows = [f"    {line}" for line in _aligned(self.table)]
         rest = [f"  {part}" for line in self.lines for part in line.splitlines()]
-        return "\n".join([f"{sign} {self.title}", *code, *rest])
+        return "\n".join([f"{sign} {self.title}", *code, *rows, *rest])
 
     @property
     def html(self) -> str:
         """The report as a box of HTML that is legible on light and dark pages."""
-        quiet = QUIET if self.status in ("solution", "progress") else WRONG
-        color = COLORS.get(self.status, quiet)
+        color = COLORS.get(self.status, WRONG)
         head = f"{SIGNS.get(self.status, '✗')} <b>{html.escape(self.title)}</b>"
         code = f"<pre>{html.escape(self.code)}</pre>" if self.code else ""
         rest = "".join(f"<div>{_formatted(line)}</div>" for line in self.lines)
         style = f"border-left: 4px solid {color}; padding: 2px 10px; margin: 4px 0"
-        return f'<div style="{style}">{head}{code}{rest}</div>'
+        table = _table(self.table) if self.table else ""
+        return f'<div style="{style}">{head}{code}{table}{rest}</div>'
 
-    def show(self) -> None:
-        """Display the HTML in a notebook; print the text anywhere else."""
-        ipython = sys.modules.get("IPython")  # a notebook has imported it
-        if ipython is None or ipython.get_ipython() is None:
+    def show(self, style: str = "") -> None:
+        """Display the HTML in a notebook; print the text anywhere else.
+
+        style: HTML that is added, for what follows.
+        """
+        if not in_notebook():
             print(self.text)
             return
         from IPython.display import display
 
-        display({"text/plain": self.text, "text/html": self.html}, raw=True)
+        display({"text/plain": self.text, "text/html": self.html + style}, raw=True)
+
+
+def in_notebook() -> bool:
+    """Whether there is somebody who draws HTML."""
+    ipython = sys.modules.get("IPython")  # a notebook has imported it
+    return ipython is not None and ipython.get_ipython() is not None
 
 
 def _formatted(line):
@@ -76,3 +92,22 @@ def _formatted(line):
     line = html.escape(line).replace("\n", "<br>")
     line = re.sub(r"`([^`]+)`", r"<code>\1</code>", line)
     return re.sub(r"(?<![\w*])\*(\w[^*]*)\*(?![\w*])", r"<em>\1</em>", line)
+
+
+def _aligned(table):
+    """The rows of a table as lines: names on the left, numbers on the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for first, *others in table:
+        numbers = map(str.rjust, others, widths[1:])
+        yield "  ".join([first.ljust(widths[0]), *numbers]).rstrip()
+
+
+def _table(rows):
+    html_rows = []
+    for place, (first, *others) in enumerate(rows):
+        tag = "td" if place else "th"
+        name = NOTEBOOK.sub(r'<a href="\g<0>">\g<0></a>', html.escape(first))
+        cells = "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in others)
+        left = f'<th scope="row" style="text-align: left">{name}</th>'
+        html_rows.append(f"<tr>{left}{cells}</tr>")
+    return f"<table>{''.join(html_rows)}</table>"

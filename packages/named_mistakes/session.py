@@ -4,23 +4,26 @@ Knows every exercise, what was tried and what was right. Knows nothing of how an
 is judged.
 """
 
-import contextlib
 import difflib
 import inspect
-import json
-from pathlib import Path
+import re
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 
 from named_mistakes.banks import exercises, find_banks, places
+from named_mistakes.buttons import show_with_buttons
 from named_mistakes.checking import examine
 from named_mistakes.describing import describe
 from named_mistakes.exercise import Exercise
+from named_mistakes.memory import keep_score, remember, remembered  # noqa: F401 (16)
 from named_mistakes.report import Report
 from named_mistakes.running import isolated
 
 MISSING = object()
+LONGEST = 1_000  # characters of an argument that are shown
 _last: dict[str, Report] = {}
 _steps: dict[str, int] = {}  # how many steps of a hint were shown
 _asked: set[str] = set()  # for a solution, before a try
@@ -38,7 +41,9 @@ def find(name: str) -> Exercise:
     if name in bank:
         return bank[name]
     similar = difflib.get_close_matches(name, bank, cutoff=0.4)
-    advice = f"did you mean {' or '.join(similar)}?" if similar else "see progress()"
+    advice = 'progress("01") lists those of 01'
+    if similar:
+        advice = f"did you mean {' or '.join(similar)}?"
     raise ValueError(f"unknown exercise {name[:60]!r}; {advice}")
 
 
@@ -58,32 +63,52 @@ def check(name: Any, answer: Any = MISSING) -> None:
     before = _last.get(name)
     if before is None or before.mistake != report.mistake:
         _steps[name] = 0
+    _steps[name] = max(_steps[name], report.step)
     _last[name] = report
     if report.status != "not tried":
-        _keep(name, report.status == "right")
-    report.show()
+        remember(name, report.status == "right", report.mistake)
+    buttons = {"Hint": _hint, "Case": _case, "Solution": _solution}
+    if report.status == "right":  # a right answer needs no help
+        buttons = {"Solution": _solution}
+    elif not exercise.takes:
+        del buttons["Case"]
+
+    def label(kind: str) -> str:
+        steps, place = _next_step(exercise)
+        return f"Hint ({place + 1} of {len(steps)})" if kind == "Hint" else kind
+
+    asks = {kind: partial(ask, exercise) for kind, ask in buttons.items()}
+    show_with_buttons(report, asks, label)
 
 
 def hint(name: str) -> None:
     """Show one step more at each call; before the first try, only how to begin."""
-    exercise = find(name)
-    last = _last.get(name)
-    steps = list(exercise.steps)
-    tried = last is not None and last.status != "not tried"
-    for mistake in exercise.mistakes:
-        if last and last.mistake == mistake.name:
-            steps.insert(0, mistake.more)
-    if not tried:
-        steps = steps[:1]
-    place = min(_steps.get(name, 0), len(steps) - 1)
+    _hint(find(name)).show()
+
+
+def _hint(exercise: Exercise) -> Report:
+    name = exercise.name
+    steps, place = _next_step(exercise)
     _steps[name] = place + 1
-    if place + 1 < len(steps):
-        goes_on = "The next call goes on."
-    elif tried:
-        goes_on = f"That is all; solution({name!r}) shows an answer."
-    else:
-        goes_on = "Try it; after that there is more."
-    Report("hint", name, (steps[place], goes_on)).show()
+    lines = [steps[place]]
+    if not _tried(name):
+        lines.append("Try it; after that there is more.")
+    elif place + 1 == len(steps):
+        lines.append(f"That is all; solution({name!r}) shows an answer.")
+    return Report("hint", f"{name}: hint {place + 1} of {len(steps)}", tuple(lines))
+
+
+def _next_step(exercise: Exercise) -> tuple[list[str], int]:
+    """All steps of a hint, and the place of the next one."""
+    last = _last.get(exercise.name)
+    more = [one.more for one in exercise.mistakes if last and last.mistake == one.name]
+    steps = [*more, *exercise.steps]
+    end = len(steps) if _tried(exercise.name) else 1
+    return steps, min(_steps.get(exercise.name, 0), end - 1)
+
+
+def _tried(name: str) -> bool:
+    return name in _last and _last[name].status != "not tried"
 
 
 def case(name: str) -> tuple:
@@ -98,107 +123,87 @@ def case(name: str) -> tuple:
     return cases[last.case if last else 0]
 
 
+def _case(exercise: Exercise) -> Report:
+    pairs = zip(exercise.takes, case(exercise.name), strict=True)
+    code = "\n".join(f"{name} = {value!r}"[:LONGEST] for name, value in pairs)
+    line = f"case({exercise.name!r}) gives them whole, as a tuple."
+    return Report("case", f"{exercise.name}: the arguments", (line,), code)
+
+
 def solution(name: str) -> None:
     """Show a short right answer: after a try, or when asked a second time."""
-    exercise = find(name)
-    last = _last.get(name)
-    if (last is None or last.status == "not tried") and name not in _asked:
+    _solution(find(name)).show()
+
+
+def _solution(exercise: Exercise) -> Report:
+    name = exercise.name
+    if not _tried(name) and name not in _asked:
         _asked.add(name)
-        lines = ("Try first: `check` and `hint` lead on. A second call shows it.",)
-        Report("solution", f"{name}: not tried yet", lines).show()
-        return
+        lines = ("Try first: `check` and `hint` lead on. Asked again, this shows it.",)
+        return Report("solution", f"{name}: not tried yet", lines)
     source = inspect.getsource(inspect.unwrap(exercise.reference)).rstrip()
-    Report("solution", f"{name}: a short answer", code=source).show()
+    return Report("solution", f"{name}: a short answer", code=source)
 
 
 def progress(notebook: str | int | None = None) -> None:
-    """Show which exercises are right: in one notebook, progress("01"), or in all.
+    """Show what is right, tried and open: in one notebook, progress("01"), or in all.
 
     What was right once stays right. In a working copy it is remembered in
     `work/progress.json`, whichever kernel asks.
 
     Raises ValueError for a notebook that has no exercises.
     """
-    number = "" if notebook is None else str(notebook).partition("_")[0].zfill(2)
-    if number and number not in find_banks():
-        known = ", ".join(find_banks())
+    books, entries = _checked(), remembered()
+    names = {name for some in books.values() for name in some}
+    signs = {name: _sign(entries.get(name)) for name in names}
+    if notebook is None:
+        where, table = "", _by_notebook(books, signs)
+    else:
+        number, names = _named(notebook, books)
+        signs = {name: signs[name] for name in names}
+        where, table = f"{number}: ", _by_exercise(signs, entries)
+    title = f"{where}{list(signs.values()).count('✓')} of {len(signs)} right"
+    Report("progress", title, table=tuple(table)).show()
+
+
+def _sign(entry: dict | None) -> str:
+    return "✓" if entry and entry.get("right") else "✗" if entry else "○"
+
+
+def _by_notebook(books: dict[str, list[str]], signs: dict[str, str]) -> Iterator:
+    yield "notebook", "right", "tried", "open"
+    for book, names in books.items():
+        own = [signs[name] for name in names]
+        yield book, *(str(own.count(sign) or "–") for sign in "✓✗○")
+
+
+def _by_exercise(signs: dict[str, str], entries: dict[str, dict]) -> Iterator:
+    yield "exercise", "tries"
+    for name, sign in signs.items():
+        yield f"{sign} {name}", str(entries.get(name, {}).get("tries", "–"))
+    kinds = {name.partition(".")[0] for name in signs}
+    for name, entry in sorted(entries.items()):
+        if "points" in entry and name.partition(".")[0] in kinds:
+            yield f"{entry['points']:2} points: {name}", ""
+
+
+def _named(notebook: str | int, books: dict[str, list[str]]) -> tuple[str, list[str]]:
+    """The number of a notebook, and its exercises."""
+    numbered = {book.partition("_")[0]: names for book, names in books.items()}
+    number = str(notebook).partition("_")[0].zfill(2)
+    if number not in numbered:
         raise ValueError(
-            f"notebook must be the number of one with exercises ({known}), got "
-            f"{notebook!r:.60}"
+            "notebook must be the number of one with exercises "
+            f"({', '.join(numbered)}), got {notebook!r:.60}"
         )
-    tries = _tries()
-    rows = []
-    for bank in [number] if number else find_banks():
-        for place, exercise in enumerate(_in_order(bank)):
-            name = exercise.name
-            sign = "✓" if tries.get(name) else "✗" if name in tries else "○"
-            rows.append(f"{'  ' if place else bank}  {sign} {name}")
-    right, count = sum("✓" in row for row in rows), len(rows)
-    kinds = {row.split()[-1].partition(".")[0] for row in rows}
-    for name, points in sorted(tries.items()):
-        if type(points) is int and name.partition(".")[0] in kinds:
-            rows.append(f"    {points:2} points: {name}")
-    where = f"{number}: " if number else ""
-    title = f"{where}{right} of {count} right"
-    Report("progress", title, code="\n".join(rows)).show()
+    return number, numbered[number]
 
 
-def _in_order(number: str) -> list[Exercise]:
-    """The exercises of a notebook, in the order in which it checks them."""
-    books = places()["banks"].parent.glob(f"{number}_*.ipynb")
-    text = "".join(path.read_text("utf-8") for path in books)
-    return sorted(
-        find_banks()[number], key=lambda one: text.find(f'check(\\"{one.name}\\"')
-    )
-
-
-# --- what is remembered --------------------------------------------------------------
-
-_right: dict[str, int] = {}
-
-
-def _tries() -> dict[str, int]:
-    """{name: whether it was ever right, or its best score}, from any kernel."""
-    stored = {}
-    with contextlib.suppress(OSError):
-        stored = _stored(_file()) or {}
-    tries = {name: right for name, right in stored.items() if isinstance(right, int)}
-    return tries | {n: max(right, tries.get(n, False)) for n, right in _right.items()}
-
-
-def _stored(path: Path | None) -> dict[str, Any] | None:
-    """What the file holds; None if somebody's edit or merge has made it unreadable."""
-    if path is None or not path.exists():
-        return {}
-    try:
-        stored = json.loads(path.read_text("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return None
-    return stored if isinstance(stored, dict) else None
-
-
-def keep_score(name: str, points: int) -> None:
-    """Remember the best score of a game, such as "clinic.case 3", for `progress`."""
-    _keep(name, points)
-
-
-def _keep(name: str, right: int) -> None:
-    """Remember a try, in a working copy on disk: other kernels ask, too."""
-    _right[name] = max(right, _right.get(name, False))
-    path = _file()
-    if path is None:
-        return
-    unfinished = path.with_suffix(".unfinished")
-    with contextlib.suppress(OSError):  # a full or read-only disk must not stop a check
-        stored = _stored(path)
-        if stored is None:
-            path.replace(path.with_suffix(".old.json"))
-        entries = (stored or {}) | _tries()
-        unfinished.write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
-        unfinished.replace(path)
-
-
-def _file() -> Path | None:
-    """Where tries are remembered: only for a notebook in the folder of that file."""
-    path = places().get("progress")
-    return path if path is not None and path.parent == Path.cwd() else None
+def _checked() -> dict[str, list[str]]:
+    """The exercises of each notebook, in its order; without any, of each bank."""
+    known, books = exercises(), {}
+    for path in sorted(places()["banks"].parent.glob("*.ipynb")):
+        names = re.findall(r'"check\(\\"([\w.]+)', path.read_text("utf-8"))
+        books[path.name] = [name for name in dict.fromkeys(names) if name in known]
+    banks = {n: [one.name for one in bank] for n, bank in find_banks().items()}
+    return {book: names for book, names in books.items() if names} or banks

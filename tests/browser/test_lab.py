@@ -5,10 +5,11 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import nbformat
 import pytest
 
-from tests.support.browser_page import browser, jupyterlab, watched
-from tools.working_copies import QUIET_LAB, READ_ONLY, lay_copies
+from tests.support.browser_page import browser, jupyterlab, notebook, watched
+from tools.working_copies import BUTTONS, QUIET_LAB, READ_ONLY, lay_copies
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -103,3 +104,41 @@ def test_an_original_leads_to_the_copy_and_stays_as_it_is(course, opened):
         page.keyboard.press("Control+s")
         page.get_by_text("is read-only. Use").wait_for()
     assert path.read_bytes() == before
+
+
+CHECKS = f"""import os
+from named_mistakes import check, use
+use({str(ROOT / "notebooks" / "exercises")!r})
+check("attention.context", lambda weights, values: weights @ values)
+check("attention.weights", lambda scores: scores / missing)
+del os.environ[{next(iter(BUTTONS))!r}]
+check("attention.scores", lambda queries, keys: queries)"""
+
+
+def test_a_verdict_has_buttons_where_the_lab_asks_for_them(tmp_path, monkeypatch):
+    monkeypatch.setenv(*next(iter(BUTTONS.items())))
+    nbformat.write(notebook([], CHECKS), tmp_path / "page.ipynb")
+    with browser() as chromium, jupyterlab(tmp_path) as (address, _):
+        with watched(chromium, f"{address}page.ipynb?token=x") as page:
+            page.get_by_text("(ipykernel) | Idle").wait_for()
+            page.locator(".cm-content").first.click()
+            page.keyboard.press("Shift+Enter")
+            page.get_by_text("attention.scores: ").last.wait_for()
+            buttons = page.locator(".jupyter-button")
+            all_of_them = ["Solution", "Hint (1 of 3)", "Case", "Solution"]
+            expect(buttons).to_have_text(all_of_them)
+            buttons.nth(1).focus()
+            for count, key in enumerate(["Enter", "Space"], 1):
+                page.keyboard.press(key)
+                page.get_by_text(f"attention.weights: hint {count} of 3").wait_for()
+                expect(buttons.nth(1)).to_have_text(f"Hint ({count + 1} of 3)")
+            page.keyboard.press("Tab")
+            page.keyboard.press("Enter")
+            page.get_by_text("scores = tensor").wait_for()
+            page.keyboard.press("Control+s")
+            expect(page.locator(f"{TAB}.jp-mod-dirty")).to_have_count(0)
+        shutil.copy(tmp_path / "page.ipynb", tmp_path / "again.ipynb")
+        with watched(chromium, f"{address}again.ipynb?token=x", errors=2) as page:
+            lost = page.get_by_text("Error displaying widget")
+            expect(lost).to_have_count(2)
+            assert not any(one.is_visible() for one in lost.all())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from named_mistakes import checking, session
+from named_mistakes import checking, memory, session
 from tests.exercises.answers import forget_outcomes, remembering_run
 
 
@@ -28,7 +28,7 @@ def fresh_session(monkeypatch):
     """A session in which nothing was tried."""
     monkeypatch.setattr(session, "_last", {})
     monkeypatch.setattr(session, "_steps", {})
-    monkeypatch.setattr(session, "_right", {})
+    monkeypatch.setattr(memory, "_entries", {})
     monkeypatch.setattr(session, "_asked", set())
 
 

@@ -14,6 +14,7 @@ from named_mistakes import (
     check,
     examine,
     hint,
+    memory,
     progress,
     session,
     solution,
@@ -36,15 +37,20 @@ def test_check_hint_and_progress_remember(capsys):
     check("attention.weights", wrong.function)
     assert capsys.readouterr().out.startswith(f"✗ attention.weights: {wrong.name}\n")
     steps = [wrong.more, *BANK["attention.weights"].steps]
-    for step in [*steps, steps[-1]]:
+    for place in (0, 1, 2, 3, 3):
         hint("attention.weights")
-        assert step in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert f"hint {place + 1} of 4\n  {steps[place]}\n" in out
+    check("backbone.forward", BANK["backbone.forward"].stages[2][1])
+    hint("backbone.forward")
+    assert "hint 2 of " in capsys.readouterr().out, "it begins where the answer is"
     check("attention.weights", torch.nn.Softmax(dim=-1))
     assert capsys.readouterr().out.startswith("✓ attention.weights: right\n")
     progress()
     out = capsys.readouterr().out
-    assert out.startswith("= 1 of") and "✓ attention.weights" in out
-    assert len(out.splitlines()) == len(BANK) + 1
+    assert out.startswith(f"= 1 of {len(BANK)} right\n")
+    assert re.search(r"^    00_start_here.ipynb  +1 +– +–$", out, re.MULTILINE)
+    assert re.search(r"^    01_attention.ipynb  +1 +– +5$", out, re.MULTILINE)
 
 
 def test_progress_is_reported_by_notebook(capsys):
@@ -54,18 +60,14 @@ def test_progress_is_reported_by_notebook(capsys):
     progress("01")
     assert capsys.readouterr().out == (
         "= 01: 1 of 6 right\n"
-        "    01  ○ attention.scores\n"
-        "        ✓ attention.weights\n"
-        "        ✗ attention.context\n"
-        "        ○ attention.cosine\n"
-        "        ○ attention.gradient\n"
-        "        ○ attention.look_up\n"
+        "    exercise              tries\n"
+        "    ○ attention.scores        –\n"
+        "    ✓ attention.weights       1\n"
+        "    ✗ attention.context       1\n"
+        "    ○ attention.cosine        –\n"
+        "    ○ attention.gradient      –\n"
+        "    ○ attention.look_up       –\n"
     )
-    progress()
-    out = capsys.readouterr().out
-    for number, bank in BANKS.items():
-        first = re.search(rf"^    {number}  . (\S+)$", out, re.MULTILINE)
-        assert first[1] in {exercise.name for exercise in bank}
     for same in (1, "1", "01_attention"):
         progress(same)
         assert capsys.readouterr().out.startswith("= 01: 1 of 6 right")
@@ -106,38 +108,55 @@ def working_copies(tmp_path):
 
 
 @pytest.mark.usefixtures("working_copies")
-def test_progress_outlives_a_kernel_in_a_working_copy(capsys, monkeypatch, tmp_path):
+def test_two_kernels_add_to_what_is_remembered(monkeypatch, tmp_path):
     check("attention.weights", torch.nn.Softmax(dim=-1))
     assert len(list(tmp_path.iterdir())) == 1  # it writes in working copies only
     monkeypatch.chdir(tmp_path)
-    check("attention.context", torch.matmul)
-    check("attention.scores", torch.add)
-    monkeypatch.setattr(session, "_right", {})  # another kernel
-    capsys.readouterr()
-    progress("01")
-    out = capsys.readouterr().out
-    assert "✓ attention.weights" in out and "✓ attention.context" in out
-    assert "✗ attention.scores" in out
+    wrong = BANK["attention.scores"].mistakes[0]
+    kernels = {}, {}
+    for kernel in (0, 1, 0, 1):
+        monkeypatch.setattr(memory, "_entries", kernels[kernel])
+        check("attention.scores", wrong.function)
+        check("attention.context", torch.matmul)
+    check("attention.context", torch.add)
+    monkeypatch.setattr(memory, "_entries", {})
+    assert memory.remembered() == {
+        "attention.scores": {"right": False, "tries": 4, "mistakes": {wrong.name: 4}},
+        "attention.context": {"right": True, "tries": 5, "mistakes": {}},
+    }
+    stored = json.loads((tmp_path / "progress.json").read_text())
+    assert stored == {"version": 2, "exercises": memory.remembered()}
+    assert len(list(tmp_path.iterdir())) == 2, "nothing unfinished, nothing put aside"
 
 
-EDITED = '{"attention.context": null, "by.hand": "yes", "attention.scores": 5}'
+OLD = '{"attention.weights": true, "attention.scores": false, "clinic.case 0": 7}'
+EDITED = '{"attention.weights": true, "attention.context": null, "by.hand": "yes"}'
+MIXED = (
+    '{"version": 2, "exercises": {"attention.look_up": 0.5}, "attention.weights": true}'
+)
+BROKEN = ['{"version": 3}', "[]", "", "<<<<<<< HEAD", "[" * 10**5]
 
 
 @pytest.mark.usefixtures("working_copies")
-@pytest.mark.parametrize("text", [EDITED, "[]", "", "<<<<<<< HEAD", "[" * 10**5])
+@pytest.mark.parametrize(
+    "text, right",
+    [(text, 2) for text in (OLD, EDITED, MIXED)] + [(text, 1) for text in BROKEN],
+)
 def test_whatever_the_file_holds_a_check_goes_on_and_nothing_is_lost(
-    text, capsys, monkeypatch, tmp_path
+    text, right, capsys, monkeypatch, tmp_path
 ):
     monkeypatch.chdir(tmp_path)
     file, old = tmp_path / "progress.json", tmp_path / "progress.old.json"
     file.write_text(text)
     progress("01")
     check("attention.context", torch.matmul)
+    monkeypatch.setattr(memory, "_entries", {})  # another kernel
+    capsys.readouterr()
     progress("01")
-    assert "✓ attention.context" in capsys.readouterr().out
-    kept = json.loads(text) if text == EDITED else {}
-    assert json.loads(file.read_text()) == kept | {"attention.context": True}
-    assert text == EDITED or old.read_text() == text
+    assert capsys.readouterr().out.startswith(f"= 01: {right} of 6 right\n")
+    progress("16")
+    assert ("7 points: clinic.case 0" in capsys.readouterr().out) == (text == OLD)
+    assert old.read_text() == text and json.loads(file.read_text())["version"] == 2
 
 
 @pytest.mark.parametrize("name", BANK)

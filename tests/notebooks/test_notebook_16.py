@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from bug_clinic import clinic, patient
-from named_mistakes import progress, session
+from named_mistakes import memory, progress, session
 from tests.support.notebook_code import NOTEBOOKS, texts
 from tests.support.notebook_rules import joined
 
@@ -227,7 +227,7 @@ def dealt(bug):
 
 @pytest.fixture
 def alone(monkeypatch):
-    monkeypatch.setattr(session, "_right", {})
+    monkeypatch.setattr(memory, "_entries", {})
     monkeypatch.setitem(clinic._hooks, "remember", session.keep_score)
 
 
@@ -261,7 +261,7 @@ def test_the_right_repair_is_accepted_and_a_wrong_one_costs(bug, capsys, alone):
     right = rewritten(bug) if bug in REWRITTEN else getattr(patient, part)
     case.repair(**{part: right})
     assert capsys.readouterr().out == f"✓ mended, 5 of 10 points: {bug}, in {part}\n"
-    assert session._right == {"clinic.case 0": 5}
+    assert memory._entries == {"clinic.case 0": {"points": 5}}
 
 
 @pytest.mark.parametrize("bug", REFUSED)
@@ -270,7 +270,7 @@ def test_a_tempting_repair_is_refused(bug, capsys, alone):
     text = clinic._source(clinic.SOURCE, part)
     assert text.count(old) == 1
     dealt(bug).repair(**{part: part_from(text.replace(old, new), part)})
-    assert "not mended" in capsys.readouterr().out and session._right == {}
+    assert "not mended" in capsys.readouterr().out and memory._entries == {}
 
 
 def test_the_best_score_stands_in_progress(capsys, alone):
