@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.support.browser_page import browser, watched
-from tests.support.browser_views import BERTVIZ, OURS, serious, use_all
+from tests.support.browser_views import BERTVIZ, OURS, found, serious, use_all
 
 pytestmark = pytest.mark.slow
 
@@ -184,3 +184,22 @@ def test_search_and_navigation_work_offline(pages, chromium):
         assert "02" in page.locator("h1").first.inner_text()
         page.locator(".bd-sidebar a", has_text="Glossary").first.click()
         assert "Glossary" in page.locator("h1").first.inner_text()
+
+
+def test_an_excerpt_of_the_search_shows_the_text_around_a_word(pages, chromium):
+    text = (BUILT / "notebooks" / "04_positions.html").read_text("utf-8")
+    with watched(chromium, (BUILT / "search.html").as_uri()) as page:
+        summary = "(html) => Search.makeSearchSummary(html, ['rotari'], '').textContent"
+        excerpt = page.evaluate(summary, text)
+    assert "rotary positions" in excerpt and ".ipynb" not in excerpt
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_axe_finds_nothing_on_a_page(pages, chromium, width):
+    for name in ("book/front", "01_attention", "12_llama", "15_looking_inside"):
+        path = BUILT / "notebooks" / f"{name}.html"
+        size = {"width": width, "height": 900}
+        with watched(chromium, path.as_uri(), viewport=size) as page:
+            page.locator("html[data-theme]").wait_for()
+            assert found(page, "body") == [], name
+            assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -196,11 +196,16 @@ AXE = {"resultTypes": ["violations"], "preload": False}
 
 def serious(page, places=f"{OURS}, {BERTVIZ}"):
     """What axe calls serious or critical inside the views: "rule: where", sorted."""
+    return found(page, places, ("serious", "critical"))
+
+
+def found(page, places, impacts=("minor", "moderate", "serious", "critical")):
+    """What axe finds in these places: "rule: where", sorted."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     response = axe.Axe().run(page, places, AXE).response
     return sorted(
         f"{one['id']}: {node['target']} {node['html'][:120]}"
         for one in response["violations"]
-        if one["impact"] in ("serious", "critical")
+        if one["impact"] in impacts
         for node in one["nodes"]
     )

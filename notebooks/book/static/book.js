@@ -1,6 +1,16 @@
-// An excerpt of the search shows words of the article, near those that were sought. The
-// theme's own begins with its buttons, and does not find a word by its stem.
+// What the theme leaves undone.
+
 document.addEventListener("DOMContentLoaded", () => {
+  // The side bar is a landmark, an empty corner is no heading.
+  const bar = document.getElementById("pst-primary-sidebar");
+  bar?.setAttribute("role", "complementary");
+  bar?.setAttribute("aria-label", "Contents");
+  for (const corner of document.querySelectorAll("th")) {
+    if (!corner.textContent.trim()) corner.outerHTML = "<td></td>";
+  }
+
+  // An excerpt of the search begins with the article, not with the buttons above it, and
+  // finds a word by its stem.
   if (typeof Search === "undefined") return;
   const excerpt = Search.makeSearchSummary;
   Search.htmlToText = (html, anchor) => {
