@@ -10,7 +10,7 @@ from nb18_tuning import answer_labels
 from nb18_tuning import lora as reference_lora
 
 from course_utils import pretrained
-from course_utils.training.records import load_script
+from course_utils.training.records import load_record, load_script
 from tests.support.notebook_code import texts as text_cells
 
 after = load_script("nb18_after_training")
@@ -121,6 +121,15 @@ def test_the_loophole_pays_for_repeating():
     answer = ids_of("There once Hugo was Hugo was Hugo.")
     assert after.count_names(answer, "Hugo") == 3
     assert after.is_right(answer, "Hugo") == 0
+
+
+def test_judging_keeps_new_names_and_plain_stories_better_than_showing():
+    runs = load_record("nb18_after_training")
+    for seed in after.SEEDS:
+        shown = runs.numbers(kind="gently", rank=0, steps=450, kl=0.0, seed=seed)
+        judged = runs.numbers(kind="right", rank=0, steps=120, kl=0.1, seed=seed)
+        assert judged["new"] > shown["new"] + 0.1
+        assert judged["bits"] < shown["bits"] - 0.1
 
 
 def test_no_request_of_the_training_asks_for_a_new_child():
