@@ -150,14 +150,14 @@ ABLATE = Exercise(
             "its average, not zero",
             _by_average,
             "Gentle, and a fair choice, but the head still says something.",
-            "Zero is asked for here. The mean has its turn later in this section.",
+            "Zero is asked for here. The mean has its turn in section 5.",
         ),
         Mistake(
             "its average over the queries, not zero",
             _by_average_of_a_text,
             "In each text you put the mean over its queries in the head's place. Does "
             "the head then add nothing?",
-            "Zero is asked for here. The mean has its turn later in this section.",
+            "Zero is asked for here. The mean has its turn in section 5.",
         ),
         Mistake(
             "cut out after the output projection",

@@ -149,8 +149,8 @@ def test_the_storyteller_has_no_sink(teller):
 def test_induction_is_the_token_after_the_earlier_one(built):
     ids, labels = built["repeated"](3, BATCH, half=LENGTH)
     assert ids.shape == labels.shape == (BATCH, 2 * LENGTH - 1)
-    assert (labels[:, : LENGTH - 1] == -100).all()
-    assert torch.equal(labels[:, LENGTH - 1 :], ids[:, :LENGTH])
+    assert (labels[:, :LENGTH] == -100).all()  # when a text repeats is a surprise
+    assert torch.equal(labels[:, LENGTH:], ids[:, 1:LENGTH])
     perfect = torch.zeros(BATCH, HEADS, 2 * LENGTH - 1, 2 * LENGTH - 1)
     for row in range(BATCH):
         for q in range(LENGTH, 2 * LENGTH - 1):
