@@ -180,7 +180,7 @@ PARAMETERS = Exercise(
             "Each word of the vocabulary has a vector.",
         ),
     ),
-    "Begin with the formula from this section. Two of its four m² terms hold only "
+    "Begin with the formula from section 2. Two of its four m² terms hold only "
     "with full heads, and vm only with tied tables.",
 )
 
@@ -189,7 +189,7 @@ def flops(matrices: int, layers: int, width: int, length: int, tokens: int) -> i
     """FLOPs of a training on `tokens`, forward and backward, attention included.
 
     Each token meets `length` keys in each layer, for scores and for contexts; what a
-    mask hides is computed all the same.
+    mask hides counts all the same.
     """
     forward = 2 * matrices + layers * (2 + 2) * length * width
     return 3 * forward * tokens
@@ -236,7 +236,7 @@ FLOPS = Exercise(
             lambda n, layers, m, t, d: (6 * n + 6 * layers * t * m) * d,
             "Half of these products are missing. Did you count only one of the two, "
             "or leave out what the mask hides?",
-            "Contexts cost as much as scores. And a masked score is computed, too.",
+            "Contexts cost as much as scores. And a masked score counts, too.",
         ),
         Mistake(
             "attention in one layer",
