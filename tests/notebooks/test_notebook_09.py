@@ -1,11 +1,15 @@
 """What notebook 09 builds is what its sentences say."""
 
+import itertools
 import re
 
 import torch
 from nb09_masked_words import hide
 
+from course_utils import pretrained
 from course_utils.config import ClassifierConfig, StackConfig
+from course_utils.looking.intervening import activation_patch, intervene
+from course_utils.looking.recording import record
 from course_utils.models import Classifier
 from tests.support.notebook_code import code_cells
 from tests.support.notebook_rules import joined
@@ -69,6 +73,28 @@ def test_the_plane_keeps_one_dot_one_dot(built):
     places = built["flattened"](vectors)
     assert places.shape == (3, 6, 2)
     torch.testing.assert_close(places[0], places[0, :1].expand(6, 2))
+
+
+@torch.no_grad()
+def test_the_order_of_the_nouns_says_which_of_the_eight_heads_decides():
+    """Each gets what it read with "fragile"; and none looks at the piano."""
+    model, tokenizer = pretrained.load("senses")
+    place, deciding = torch.tensor([10]), []
+    for nouns in ("piano near the horse", "horse near the piano"):
+        frame = f"We would not leave the {nouns} because it was too "
+        ids = {w: tokenizer.encode(frame + w + ".") for w in ("nervous", "fragile")}
+        nervous, fragile = (torch.tensor([row]) for row in ids.values())
+        with record(model) as seen:
+            wanted = model(fragile, place).argmax()
+        piano = frame.split().index("piano")
+        assert all(w[0, :, 10, piano].max() < 0.1 for w in seen.weights().values())
+        for block, head in itertools.product(range(2), range(4)):
+            reads = f"encoder.blocks.{block}.attention.attend"
+            patch = activation_patch(seen[reads], heads=head)
+            with intervene(model, {reads: patch}):
+                if model(nervous, place).argmax() == wanted:
+                    deciding.append((nouns.split()[0], block, head))
+    assert deciding == [("piano", 1, 2), ("horse", 1, 0)]
 
 
 def test_what_the_page_says_of_its_numbers_holds():
