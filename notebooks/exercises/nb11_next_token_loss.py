@@ -57,7 +57,8 @@ NEXT = Exercise(
         Mistake(
             "nothing is shifted",
             _loss,
-            "The colleague's wonder: the label is the token that was just read.",
+            "Each logit is compared with the id of its own place: the token that was "
+            "just read.",
             "Which logits have no label? Which id is not the label of any position?",
         ),
         Mistake(

@@ -1,5 +1,8 @@
 """The lines of notebook 11 are the package's DecoderLM, on its shipped weights too."""
 
+import math
+
+import pytest
 import torch
 
 from course_utils.pretrained import load
@@ -25,3 +28,10 @@ def test_the_dictionary_has_as_many_weights_as_the_exercise_wants():
     weights = built("11", "new_weights")["new_weights"](50, 7, m=6, f=10, blocks=3)
     count = sum(weight.numel() for weight in weights.values())
     assert count == BANK["backbone.count_weights"].reference(50, 7, 6, 3, 10)
+
+
+@pytest.mark.parametrize(("sigma", "good"), [(1, True), (2.5, True), (3.8, False)])
+def test_the_first_loss_follows_the_formula_up_to_two_and_a_half(sigma, good):
+    noise = sigma * torch.randn(2000, 1418, generator=torch.Generator().manual_seed(0))
+    loss = noise.logsumexp(dim=1).mean().item()
+    assert (abs(loss - math.log(1418) - sigma**2 / 2) < 0.1) == good
