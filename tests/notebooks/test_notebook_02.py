@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from course_utils import attention
 from course_utils.attention import MultiHeadAttention
+from course_utils.pretrained import load
 from tests.support.bank import BANK
 
 BATCH, QUERIES, KEYS, HEADS, HEAD_DIM = 2, 3, 5, 7, 4
@@ -26,7 +28,8 @@ def test_the_layer_equals_the_packages(built, d_memory, head_dim):
     )
     x = torch.randn(BATCH, QUERIES, D_MODEL).double()
     memory = torch.randn(BATCH, KEYS, d_memory or D_MODEL).double()
-    asked = [(x, memory)] if d_memory else [(x,), (x, memory)]
+    mask = torch.ones(QUERIES, KEYS, dtype=torch.bool).tril(1)
+    asked = [(x, memory), (x, memory, mask)] + ([] if d_memory else [(x,)])
     for inputs in asked:
         torch.testing.assert_close(ours(*inputs), package(*inputs))
 
@@ -86,3 +89,16 @@ def test_one_head_hears_one_neighbor(built, float64):
 
 def test_narrow_heads_lose_one_of_three_differences(built, float64):
     assert 0.6 < trained(built, num_heads=2, head_dim=2)[1] < 0.8
+
+
+def test_the_left_looker_of_the_storyteller_needs_its_rotation(built, monkeypatch):
+    """So the page may not say that its QK finds the neighbor, as a guest's does."""
+    built["storyteller"], built["tokenizer"] = load("tinystories")
+
+    def on_previous():
+        text = "One day, a small dog ran to the park to play with his friend Tom."
+        return built["maps_of"](text)[1, 0].diagonal(-1).mean()
+
+    assert on_previous() > 0.5
+    monkeypatch.setattr(attention, "rotate", lambda x, *rotary: x)
+    assert on_previous() < 0.3
