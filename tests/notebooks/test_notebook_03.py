@@ -88,3 +88,13 @@ def test_its_detector_finds_each_open_cell(built, cell):
     assert not built["leaks_future"](model, ids, opened)
     opened[tuple(cell)] = True
     assert built["leaks_future"](model, ids, opened)
+
+
+def test_is_causal_counts_from_the_top_left_or_is_a_mere_hint():
+    queries, keys, values = torch.zeros(2, 4), torch.zeros(7, 4), torch.eye(7)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    weights = attend(*(one[None] for one in (queries, keys, values)), is_causal=True)
+    assert (weights[0] > 0).sum(dim=-1).tolist() == [1, 2]  # not 6 and 7
+    layer, x = torch.nn.MultiheadAttention(8, 1), torch.randn(1, 4, 8)
+    with pytest.raises(RuntimeError, match="attn_mask"):
+        layer(x, x, x, is_causal=True)
