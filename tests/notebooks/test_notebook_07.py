@@ -116,6 +116,14 @@ def test_the_training_ends_with_the_right_sentence_and_the_opening_quotes_it():
     assert f"{opening}<eos>" in learned
 
 
+def test_a_row_reaches_its_final_word_at_the_station_that_the_text_names():
+    final = []
+    for row in printed("stations = {").splitlines()[1:]:
+        words = [row[start : start + 20].strip() for start in range(0, 80, 20)]
+        final.append(max(i + 1 for i, word in enumerate(words[:3]) if word != words[3]))
+    assert sorted(final) == [1] + 5 * [2] + 6 * [3]  # "one", "five", "six"
+
+
 def test_the_colleagues_translator_says_the_same_whatever_it_reads():
     written = re.findall(r"^    (.*<eos>)$", printed("class ColleaguesBlock"), re.M)
     assert len(written) == 3 and len(set(written)) == 1
