@@ -49,7 +49,6 @@ def test_check_hint_and_progress_remember(capsys):
     progress()
     out = capsys.readouterr().out
     assert out.startswith(f"= 1 of {len(BANK)} right\n")
-    assert re.search(r"^    00_start_here.ipynb  +1 +– +–$", out, re.MULTILINE)
     assert re.search(r"^    01_attention.ipynb  +1 +– +5$", out, re.MULTILINE)
 
 
