@@ -223,6 +223,15 @@ def test_which_changes_are_significant():
         assert max(means) - min(means) < {100: 0.08, 300: 0.012}[steps]
 
 
+def test_rope_ends_lowest_and_gpt2_is_six_thousandths_above_it():
+    changes = load_script("nb12_changes")
+    names = ("GPT-2", *changes.PARTS, "LLaMA")
+    ends = {name: losses_of(name, 300).mean().item() for name in names}
+    assert min(ends, key=ends.get) == "rotary"
+    assert ends["GPT-2"] - ends["rotary"] == pytest.approx(0.006, abs=5e-4)
+    assert max(abs(ends[name] - ends["GPT-2"]) for name in names) < 0.01
+
+
 # --- the exercises --------------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ RECORDS = {path.stem for path in FOLDER.glob("*.json")}
 # One long run each, which no notebook repeats; one left weights that are run there.
 LONG = {"nb08_pieces", "nb08_spanish", "nb13_checkpoints"}
 # Their tables stand in the lab notes, and a notebook quotes a sentence.
-NOTED = {"nb13_recipe", "nb13_documents", "nb17_optimum"}
+NOTED = {"nb12_cache", "nb13_recipe", "nb13_documents", "nb17_optimum"}
 
 
 def check_record(name, root=ROOT):
