@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from itertools import product
+from itertools import pairwise, product
 from math import exp, inf, log
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from course_utils.tokenizer import train_words
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
 from course_utils.training.optimizers import build_optimizers
-from course_utils.training.records import load_script
+from course_utils.training.records import load_record, load_script
 from known_worlds.story_grammar import load_grammar
 from tests.support import notebook_code
 from tests.support.notebook_code import code_cells, texts
@@ -187,6 +187,22 @@ def test_only_a_padding_of_its_own_leaves_the_ends(pad_id, ends):
     batch = notebook_code.built("13", "colleagues_batch", small=TOKENIZER, rows=rows)
     labels = batch["colleagues_batch"](0, pad_id)[1]
     assert (labels == EOS).sum() == ends
+
+
+def test_eight_openings_end_lowest_and_no_two_sizes_overlap():
+    sweep, record = load_script("nb13_sweep"), load_record("nb13_sweep")
+    ends = {}
+    for size, rates in sweep.RATES.items():
+        best = []
+        for rate in rates:
+            point = {"size": size, "rate": rate}
+            runs = [record.numbers(**point, seed=seed) for seed in sweep.SEEDS]
+            chosen_by = sum(run["validation"] for run in runs)
+            best.append((chosen_by, sorted(run["test"] for run in runs)))
+        ends[size] = min(best)[1]
+    order = sorted(ends, key=ends.get)
+    assert order == [8, 2, 32, 128]
+    assert all(ends[low][-1] < ends[high][0] for low, high in pairwise(order))
 
 
 def printed(piece):

@@ -11,7 +11,7 @@ from tests.support.notebook_code import NOTEBOOKS, code_cells
 from tests.support.notebook_rules import ROOT, is_ignored, style, style_problems
 
 # How many cells may run without being compared: trainings and measured times.
-IGNORED = {"08": 1, "12": 2, "13": 1, "14": 2}
+IGNORED = {"08": 1, "12": 2, "14": 2}
 IGNORED |= {"10": 1, "11": 2}  # a real tokenizer, where there is one
 
 

@@ -51,19 +51,6 @@ CLAIMS = {
             "",
         ),
     ],
-    "13": [
-        (
-            "speed = work / history.seconds",
-            r"^# tokens, # trillion operations\nin one second # tokens, # billion oper",
-            lambda tokens, trillions, pace, speed: (
-                600_000 < tokens < 800_000
-                and 0.5 < trillions < 1.5
-                and 1000 < pace < 1e6
-                and 1 < speed < 1e4
-            ),
-            "",
-        )
-    ],
     "14": [
         (
             "in phases.items()",
