@@ -1,5 +1,7 @@
 """What notebook 14 builds is the package's: the chooser, the cache, the fast loop."""
 
+import re
+
 import pytest
 import torch
 from nb14_cache import cached_step, keys_computed
@@ -16,12 +18,13 @@ from course_utils.decoding import (
 from course_utils.masks import causal_mask
 from course_utils.models import LlamaLM
 from course_utils.positions import rotary_table, rotate
+from tests.support import notebook_code
 
 BATCH, PROMPT, NEW, VOCAB, STOP = 2, 3, 9, 31, 2
 NAMES = ("next_token_chances", "write", "KVCache", "CachedStep", "Colleague")
 NAMES += ("cached_attention",)
 NAMES += ("columns", "lay_out", "rms_norm", "fast_block", "fast_greedy")
-NAMES += ("quantize", "quantized", "windowed")
+NAMES += ("quantize", "quantized")
 KNOWN = {"storyteller": None}
 
 
@@ -167,13 +170,9 @@ def test_more_bits_and_fewer_sharers_round_less(built, model):
     assert error(3, "matrix") > error(3, "row") > error(4, "row") > error(8, "row")
 
 
-def test_a_window_forgets_what_is_out_of_reach(built, model):
-    ids = torch.randint(4, VOCAB, (1, 12))
-    whole = model(ids)[:, -1]
-    torch.testing.assert_close(built["windowed"](ids, 12, model), whole)
-    changed = ids.clone()
-    changed[0, 4] = 4 + (ids[0, 4] - 3) % (VOCAB - 4)  # seven back, three layers of two
-    near = built["windowed"](ids, 3, model)  # reach 2 back each, 6 in all
-    torch.testing.assert_close(built["windowed"](changed, 3, model), near)
-    changed[0, 5] = 4 + (ids[0, 5] - 3) % (VOCAB - 4)
-    assert not torch.allclose(built["windowed"](changed, 3, model), near)
+def test_at_four_bits_one_new_name_is_lost_and_the_others_stay():
+    cells = notebook_code.code_cells("14")
+    (outputs,) = [outs for source, outs in cells if "def begin_stories" in source]
+    (line,) = re.findall(r"^4 bits.*$", "".join(outputs[0]["text"]), re.MULTILINE)
+    kept = {name: int(count) for name, count in re.findall(r"(\w+) +(\d+)\b", line[7:])}
+    assert kept.pop("Zog") < 8 and set(kept.values()) == {32} and len(kept) == 4
