@@ -41,6 +41,7 @@ def test_the_page_tunes_as_the_record_does(built):
     assert_equal_weights(page, record)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kl", [0.0, 0.1])
 def test_the_page_reinforces_as_the_record_does(built, kl):
     page, record = storyteller(), storyteller()
