@@ -207,7 +207,7 @@ ATTEND = Exercise(
             "keys and values dealt in turn",
             _attention(lend=_in_turn),
             "Heads 0 and 1 read different sets. Which heads form a group?",
-            "Neighboring heads share a set: see the exercise before this one.",
+            "Neighboring heads share a set: see the exercise in section 5.",
         ),
         Mistake(
             "the scores are not scaled",

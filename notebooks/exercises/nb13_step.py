@@ -195,7 +195,7 @@ STEP = Exercise(
             "Take the gradients of the loss that you report.",
         ),
     ),
-    "The loop above without clipping and without a schedule: loss, gradients, step.",
+    "For each batch: the loss, zero_grad, backward, step.",
     plain=True,
 )
 
