@@ -77,7 +77,7 @@ SPLIT = Exercise(
         Mistake(
             "exchanged first, then cut",
             lambda x, h: x.transpose(1, 2).reshape(len(x), h, x.shape[1], -1),
-            "The shape is right, but a row of a head holds one column at several "
+            "The shape is right, but each row of a head holds columns at several "
             "positions. Which comes first, the cut or the swap?",
             "Cut the last axis while it still holds the columns.",
         ),

@@ -95,8 +95,8 @@ SINUSOIDS = Exercise(
         Mistake(
             "the exponent grows half as fast",
             lambda length, width: _table(length, _hands(width) / width),
-            "Pair 0 is right, all others are too fast: the last one should need some "
-            "ten thousand positions for a turn.",
+            "Pair 0 is right, all others are too fast: your exponent grows half as "
+            "fast as it should.",
             "A column number goes into the exponent. In which column does pair i "
             "start?",
         ),

@@ -134,7 +134,7 @@ LAYER_NORM = Exercise(
             lambda x, scale, shift, eps: (
                 scale * _centered(x) / (_variance(x) + eps) + shift
             ),
-            "Make x ten times larger: your answer gets ten times smaller.",
+            "Make x ten times larger: your fraction gets ten times smaller.",
             "A variance is a *squared* spread.",
         ),
         Mistake(

@@ -117,7 +117,7 @@ STACK = Exercise(
         Mistake(
             "a second road around each block",
             _second_road,
-            "Every block has its own plus inside. Your plus adds the embedding again "
+            "Every block has its own plus inside. Your plus adds the whole road again "
             "at each step.",
             "The block gives back the whole road, not only its contribution.",
         ),

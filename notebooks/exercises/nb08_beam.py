@@ -207,7 +207,7 @@ def _chosen_by_total(log_probs, lengths, penalty):
 CHOICE = Exercise(
     "translation.choice",
     "Gives (number, value) of the best text: its total log-probability over ((5 + "
-    "length) / 6) to the power penalty. Without such a rule the shortest text wins.",
+    "length) / 6) to the power penalty. Without such a rule short texts are favored.",
     ("log_probs", "lengths", "penalty"),
     choice,
     lambda generator: [
@@ -221,7 +221,7 @@ CHOICE = Exercise(
         Mistake(
             "no rule of the length",
             _choice_by(lambda total, n, p: total),
-            "Each word costs something, so you always choose one that says little.",
+            "Each word costs something, so you often choose one that says little.",
             "Divide by something that grows with the length.",
         ),
         Mistake(
@@ -303,8 +303,8 @@ CHOICE = Exercise(
         Mistake(
             "5 + length / 6",
             _choice_by(lambda total, n, p: total / (5 + n / 6) ** p),
-            "Your divisor begins near 5, but the rule's begins at 1. What does Python "
-            "compute first in 5 + n / 6?",
+            "For one word the rule divides by 1, your version by more. What does "
+            "Python compute first in 5 + n / 6?",
             "The sum of 5 and the length is divided by 6. Which parentheses are "
             "missing?",
         ),

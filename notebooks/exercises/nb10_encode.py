@@ -172,7 +172,7 @@ ENCODE = Exercise(
         Mistake(
             "the pair learned last",
             lambda word, merges: _encoded(word, merges, lambda p, place: -merges[p]),
-            "Late merges are made of early ones. Which come first?",
+            "Late merges may be made of early ones. Which come first?",
             "A merge with a low new id was learned early.",
         ),
         Mistake(
@@ -192,7 +192,7 @@ ENCODE = Exercise(
         Mistake(
             "the merges backwards",
             _backwards,
-            "You begin with the merge learned last. Late merges are made of early "
+            "You begin with the merge learned last. Late merges may be made of early "
             "ones.",
             "Which merges can find their pair among single bytes?",
         ),

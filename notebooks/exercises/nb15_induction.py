@@ -113,7 +113,7 @@ INDUCTION = Exercise(
         Mistake(
             "the token before the earlier occurrence",
             lambda weights, ids: _at(-1)(weights, ids),
-            "One step in the wrong direction: that is where the other head looks.",
+            "One step in the wrong direction: this key came before.",
             "What is proposed next came one place *later* in the text.",
         ),
         Mistake(

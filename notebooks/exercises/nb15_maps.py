@@ -37,7 +37,7 @@ def _fraction_of_largest(weights):
 LOOK_BACK = Exercise(
     "inside.look_back",
     "Gives one number per head, “h”, for weights “b h q k”: the mean weight on the "
-    "token before, without the first query. Half of an induction head does just this.",
+    "token before, without the first query. An induction head builds on such a head.",
     ("weights",),
     look_back,
     lambda generator: [

@@ -107,8 +107,8 @@ PARAMETERS = Exercise(
         Mistake(
             "only one of keys and values gets narrow",
             lambda c: parameters(c) + c.num_layers * _narrow(c),
-            "With fewer heads for keys and values, your count is too large by one "
-            "matrix in a block. Which of the four get narrower?",
+            "With fewer heads for keys and values, your count is too large by part "
+            "of one matrix in a block. Which of the four get narrower?",
             "Each head of keys has its own head of values.",
         ),
         Mistake(
@@ -176,7 +176,7 @@ PARAMETERS = Exercise(
         Mistake(
             "no embedding",
             lambda c: parameters(c) - _table(c),
-            "In a small model, most parameters are in the table you left out.",
+            "You left out a whole table.",
             "Each word of the vocabulary has a vector.",
         ),
     ),

@@ -82,7 +82,7 @@ ADVANTAGES = Exercise(
             lambda rewards: _of(
                 rewards, rewards.std(dim=1, keepdim=True, correction=0) + 1e-4, 0
             ),
-            "With rewards above 0 every answer would become likelier.",
+            "With rewards above 0 every answer would be pushed up.",
             "Subtract the mean of the row first.",
         ),
         Mistake(
@@ -154,7 +154,7 @@ PENALTY = Exercise(
         Mistake(
             "the squared difference",
             lambda log_probs, reference: (log_probs - reference).square().mean(),
-            "A square is close for small steps, but far off for large ones.",
+            "A square is twice too large for small steps, and far off for large ones.",
             "Use the exponential in the formula.",
         ),
         Mistake(
