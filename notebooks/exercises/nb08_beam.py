@@ -90,7 +90,7 @@ BEAM = Exercise(
     "translation.beam",
     "Gives parents (which beginning goes on), tokens and new totals, each “w”, best "
     "first, from the totals “w” so far and log_probs “w v” of the next token. A beam "
-    "does nothing else.",
+    "repeats this step.",
     ("totals", "log_probs"),
     beam_step,
     _beam_cases,

@@ -104,7 +104,7 @@ RMS = Exercise(
         Mistake(
             "eps as a lower bound of the root",
             lambda x, scale, eps: scale * x / _square(x).sqrt().clamp(min=eps),
-            "Only small positions are off. You keep the root from falling below eps. "
+            "Small positions are far off. You keep the root from falling below eps. "
             "Where does ε stand in the equation?",
             "eps is added to the mean of the squares.",
         ),
@@ -117,7 +117,7 @@ RMS = Exercise(
         Mistake(
             "eps outside the root",
             lambda x, scale, eps: scale * x / (_square(x).sqrt() + eps),
-            "Only small positions are off. Where does ε stand in the equation?",
+            "Small positions are far off. Where does ε stand in the equation?",
             "Add eps while the squares are still squares.",
         ),
         Mistake(
@@ -139,7 +139,7 @@ RMS = Exercise(
         Mistake(
             "eps forgotten",
             lambda x, scale, eps: scale * x / _square(x).sqrt(),
-            "Only small positions are off. One argument is unused.",
+            "Small positions are far off. One argument is unused.",
             "For a position of zeros, ε prevents 0 divided by 0.",
         ),
         Mistake(

@@ -233,7 +233,7 @@ COUNT = Exercise(
         Mistake(
             "the inputs are counted",
             _counted(lambda batch: batch[0]),
-            "A token that is only ever read is on your list of what can be written.",
+            "A token that is only ever read is missing from your list.",
             "Which of the two tensors holds what the loss asks for?",
         ),
         Mistake(

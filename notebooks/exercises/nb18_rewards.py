@@ -154,7 +154,7 @@ PENALTY = Exercise(
         Mistake(
             "the squared difference",
             lambda log_probs, reference: (log_probs - reference).square().mean(),
-            "A square is twice too large for small steps, and far off for large ones.",
+            "A square is twice as large for small steps, and far off for large ones.",
             "Use the exponential in the formula.",
         ),
         Mistake(
