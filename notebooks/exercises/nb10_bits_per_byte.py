@@ -63,8 +63,7 @@ def _weighed_by_tokens(nats, counts, texts):
 BITS = Exercise(
     "tokens.bits_per_byte",
     "Gives the bits per byte of some texts together, from the mean loss of each in "
-    "nats per token and its number of tokens. A loss per token cannot compare "
-    "tokenizers.",
+    "nats per token and its number of tokens. This compares tokenizers.",
     ("nats", "counts", "texts"),
     bits_of_all,
     _measured,
