@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.functional import scaled_dot_product_attention
 
+from course_utils.cache import LayerCache
+from course_utils.checks import check_divisible, check_integer, check_mask, check_same
 from course_utils.masks import causal_mask, combine_masks
 from course_utils.positions import rotate
-from course_utils.shapes import check_divisible, check_integer, check_mask, check_same
 
 
 def attention_scores(
@@ -128,46 +129,6 @@ class Attend(nn.Module):
         visible = _visible(mask, causal, queries, keys)
         weights = self.weights(attention_weights(self.scores(scores), visible))
         return F.dropout(weights, dropout) @ values
-
-
-class LayerCache:
-    """The keys and values "b h k d" of one layer so far, in a store that is written in
-    place and doubles when full: for decoding, which needs no gradients.
-    """
-
-    def __init__(self):
-        self.length = 0  # how many positions are stored
-        self.store: Tensor | None = None  # "2 b h size d": keys, then values
-
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new positions at the end; return all."""
-        new = torch.stack([keys, values])
-        start, self.length = self.length, self.length + new.shape[3]
-        if self.store is None:
-            self.store = new
-        elif self.length > self.store.shape[3]:
-            self.store = F.pad(self.store, (0, 0, 0, self.length))
-        self.store[:, :, :, start : self.length] = new
-        self.keys, self.values = self.store[:, :, :, : self.length]
-        return self.keys, self.values
-
-
-class KeyValueCache:
-    """One LayerCache per block, so that decoding computes each position once."""
-
-    def __init__(self, num_layers: int):
-        self.layers = [LayerCache() for _ in range(num_layers)]
-
-    @property
-    def length(self) -> int:
-        """How many positions are stored."""
-        return self.layers[0].length
-
-    @property
-    def rows(self) -> int | None:
-        """The size of the batch that is stored; None before the first."""
-        store = self.layers[0].store
-        return None if store is None else store.shape[1]
 
 
 def split_heads(

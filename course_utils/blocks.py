@@ -9,11 +9,12 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.attention import GroupedQueryAttention, LayerCache, MultiHeadAttention
+from course_utils.attention import GroupedQueryAttention, MultiHeadAttention
+from course_utils.cache import LayerCache
+from course_utils.checks import check_choice, check_type
 from course_utils.config import LlamaConfig, StackConfig
 from course_utils.feedforward import FeedForward, SwiGLU
 from course_utils.norms import RMSNorm
-from course_utils.shapes import check_choice, check_type
 
 
 class Residual(nn.Module):

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import regex
 
-from course_utils.shapes import check_index, check_integer, check_type, describe
+from course_utils.checks import check_index, check_integer, check_type, describe
 
 # Where GPT-2 splits a text before anything is counted: English endings, words, numbers
 # and punctuation with the space before them, and other white space.

@@ -7,7 +7,7 @@ Knows numbers and names only. Knows nothing of layers. Every field is given by n
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_origin
 
-from course_utils import shapes
+from course_utils import checks
 
 MAY_BE_ZERO = {"pad_id", "warmup_steps", "seed", "checkpoint_every"}  # others: >= 1
 INTERVALS = {
@@ -31,14 +31,14 @@ class _Checked:
             if value is None and kind == int | None:
                 continue
             if kind in (int, int | None):
-                shapes.check_integer(0 if name in MAY_BE_ZERO else 1, **{name: value})
+                checks.check_integer(0 if name in MAY_BE_ZERO else 1, **{name: value})
             elif kind is float:
                 interval = INTERVALS.get(name, "(-inf, inf)")
-                shapes.check_number(interval, **{name: value})
+                checks.check_number(interval, **{name: value})
             elif get_origin(kind) is Literal:
-                shapes.check_choice(name, value, get_args(kind))
+                checks.check_choice(name, value, get_args(kind))
             elif type(kind) is type:
-                shapes.check_type(kind, **{name: value})
+                checks.check_type(kind, **{name: value})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class StackConfig(_Checked):
 
     def __post_init__(self):
         super().__post_init__()
-        shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
+        checks.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class ClassifierConfig(_Checked):
 
     def __post_init__(self):
         super().__post_init__()
-        shapes.check_index(self.vocab_size, "vocab_size", pad_id=self.pad_id)
+        checks.check_index(self.vocab_size, "vocab_size", pad_id=self.pad_id)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +92,11 @@ class EncoderDecoderConfig(_Checked):
     def __post_init__(self):
         super().__post_init__()
         source, target = self.source_vocab_size, self.target_vocab_size
-        shapes.check_index(source, "source_vocab_size", pad_id=self.pad_id)
-        shapes.check_index(target, "target_vocab_size", pad_id=self.pad_id)
+        checks.check_index(source, "source_vocab_size", pad_id=self.pad_id)
+        checks.check_index(target, "target_vocab_size", pad_id=self.pad_id)
         if self.share_weights:
             one, other = (source, self.encoder.d_model), (target, self.decoder.d_model)
-            shapes.check_same("share_weights: vocabulary and width", one, other)
+            checks.check_same("share_weights: vocabulary and width", one, other)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +138,8 @@ class LlamaConfig(_Checked):
         super().__post_init__()
         if self.num_kv_heads is None:
             object.__setattr__(self, "num_kv_heads", self.num_heads)
-        shapes.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
-        shapes.check_divisible(
+        checks.check_divisible("d_model", self.d_model, "num_heads", self.num_heads)
+        checks.check_divisible(
             "num_heads", self.num_heads, "num_kv_heads", self.num_kv_heads
         )
         if (head_dim := self.d_model // self.num_heads) % 2:

@@ -16,8 +16,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils import shapes
-from course_utils.shapes import explained
+from course_utils import checks
+from course_utils.checks import explained
 
 Step = Callable[[Tensor], Tensor]
 
@@ -55,15 +55,15 @@ def _check_settings(
     temperature: float, top_k: int | None, top_p: float | None, vocab_size: int
 ) -> None:
     least = torch.finfo(torch.float32).tiny  # a smaller one would divide by 0
-    shapes.check_type(Real, temperature=temperature)
+    checks.check_type(Real, temperature=temperature)
     if not least <= temperature < math.inf:
         came = f"got {temperature}; for the most likely token there is `greedy`"
         raise ValueError(f"temperature must be > 0 in float32, {came}")
     if top_k is not None:
-        shapes.check_integer(1, top_k=top_k)
+        checks.check_integer(1, top_k=top_k)
         if top_k > vocab_size:
             raise ValueError(f"top_k={top_k} exceeds the vocabulary of {vocab_size}")
-    shapes.check_number("(0, 1]", top_p=1 if top_p is None else top_p)
+    checks.check_number("(0, 1]", top_p=1 if top_p is None else top_p)
 
 
 @explained
@@ -116,7 +116,7 @@ def length_rule(length: int, length_penalty: float) -> float:
 
     Wu et al. 2016, equation 14: ((5 + length) / 6) ** length_penalty.
     """
-    shapes.check_number("[0, 100]", length_penalty=length_penalty)
+    checks.check_number("[0, 100]", length_penalty=length_penalty)
     return ((5 + length) / 6) ** length_penalty
 
 
@@ -138,7 +138,7 @@ def beam_search(
     a text cut off at max_new_tokens competes too. `step` is called with b * beams rows,
     those of one prompt next to each other. Returns what `greedy` returns.
     """
-    shapes.check_integer(1, beams=beams)
+    checks.check_integer(1, beams=beams)
     _check_request(prompt, max_new_tokens, stop_id, pad_id)
     ids = repeat(prompt, "b t -> b w t", w=beams)
     # Log-probabilities "b w" of the beams that go on; at first all are the same: one.
@@ -157,7 +157,7 @@ def beam_search(
     for length in range(1, max_new_tokens + 1):
         try:
             scores = _scores(step, rearrange(ids, "b w t -> (b w) t"), stop_id, pad_id)
-        except shapes.SequenceTooLongError:
+        except checks.SequenceTooLongError:
             if length == 1:
                 raise
             finish(live, length - 1)  # what is written stays
@@ -187,7 +187,7 @@ class CachedStep:
 
     @explained
     def __init__(self, model: nn.Module):
-        shapes.check_eval(model)
+        checks.check_eval(model)
         self.model = model
         self.cache = model.new_cache()
         self.seen: Tensor | None = None
@@ -220,7 +220,7 @@ class TranslationStep:
     @explained
     @torch.no_grad()
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
-        shapes.check_eval(model)
+        checks.check_eval(model)
         self.model = model
         self.source = source.to(next(model.parameters()).device)
         self.memory = model.encode(self.source)
@@ -250,7 +250,7 @@ def _extend(
     for _ in range(max_new_tokens):
         try:
             scores = _scores(step, ids, stop_id, pad_id)
-        except shapes.SequenceTooLongError:
+        except checks.SequenceTooLongError:
             if ids is prompt:
                 raise
             break  # what is written stays
@@ -272,7 +272,7 @@ def _scores(step: Step, ids: Tensor, stop_id: int | None, pad_id: int | None) ->
         raise ValueError(f"step must return ({len(ids)}, vocab_size), got {shape}")
     for name, id in (("stop_id", stop_id), ("pad_id", pad_id)):
         if id is not None:
-            shapes.check_index(scores.shape[1], "vocab_size", **{name: id})
+            checks.check_index(scores.shape[1], "vocab_size", **{name: id})
     _check_finite(scores, f"step, at position {ids.shape[1]},")
     return scores
 
@@ -287,9 +287,9 @@ def _check_finite(scores: Tensor, name: str) -> None:
 def _check_request(
     prompt: Tensor, max_new_tokens: int, stop_id: int | None, pad_id: int | None
 ) -> None:
-    shapes.check_integer(1, max_new_tokens=max_new_tokens)
-    shapes.check_ids(prompt, None, "prompt")
-    seen = pad_id is not None and shapes.values_are_at_hand(prompt)
+    checks.check_integer(1, max_new_tokens=max_new_tokens)
+    checks.check_ids(prompt, None, "prompt")
+    seen = pad_id is not None and checks.values_are_at_hand(prompt)
     if seen and (prompt[:, 1:] == pad_id).any():  # some models begin a text with it
         padding = f"padding, pad_id={pad_id}: the model would read it"
         raise ValueError(f"prompt must not hold {padding}")

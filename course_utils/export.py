@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
+from course_utils.checks import check_same, explained
 from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
-from course_utils.shapes import check_same, explained
 from course_utils.tokenizer import Tokenizer, from_transformers
 from course_utils.training.evaluation import evaluating
 

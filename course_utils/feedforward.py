@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.shapes import check_choice
+from course_utils.checks import check_choice
 
 
 class FeedForward(nn.Module):

@@ -19,9 +19,9 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers
 from torch import Tensor
 
+from course_utils.checks import check_same, explained
 from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
-from course_utils.shapes import check_same, explained
 from course_utils.tokenizer import Tokenizer
 
 HUB = "karpathy/tinyllamas"

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from course_utils.shapes import check_ids, check_integer
+from course_utils.checks import check_ids, check_integer
 
 
 def causal_mask(

@@ -10,18 +10,18 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from course_utils import config as configs
-from course_utils.attention import KeyValueCache, LayerCache
 from course_utils.blocks import DecoderBlock, EncoderBlock, LlamaBlock
-from course_utils.masks import causal_mask, combine_masks, padding_mask
-from course_utils.norms import RMSNorm
-from course_utils.positions import RotaryPositions, make_positions
-from course_utils.shapes import (
+from course_utils.cache import KeyValueCache, LayerCache
+from course_utils.checks import (
     check_ids,
     check_index,
     check_mask_of,
     check_same,
     check_type,
 )
+from course_utils.masks import causal_mask, combine_masks, padding_mask
+from course_utils.norms import RMSNorm
+from course_utils.positions import RotaryPositions, make_positions
 
 
 def _final_norm(config: configs.StackConfig) -> nn.Module:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_utils.shapes import check_number
+from course_utils.checks import check_number
 
 
 class RMSNorm(nn.Module):

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_utils.checks import check_integer, check_length, check_number
 from course_utils.config import StackConfig
-from course_utils.shapes import check_integer, check_length, check_number
 
 Device = torch.device | str | None
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from course_utils import config as configs
 from course_utils import models
-from course_utils.shapes import check_choice, explained
+from course_utils.checks import check_choice, explained
 from course_utils.tokenizer import Tokenizer
 
 FOLDER = Path(__file__).parent / "weights"

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from course_utils.attention import attention_scores, attention_weights
+from course_utils.checks import check_choice, check_ids, check_same, values_are_at_hand
 from course_utils.masks import padding_mask
-from course_utils.shapes import check_choice, check_ids, check_same, values_are_at_hand
 
 Queries, Memory = Float[Tensor, "b q m"], Float[Tensor, "b k m"]
 Mask = Bool[Tensor, "b 1 1 k"]  # True = may look

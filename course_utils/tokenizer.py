@@ -15,7 +15,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from course_utils.bpe import BYTES, PRINTABLE, SPECIAL, checked_texts
-from course_utils.shapes import check_index, check_integer, check_type, describe
+from course_utils.checks import check_index, check_integer, check_type, describe
 
 ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL
 # GPT-2 writes a byte that is not printable as one of the characters from 256 on.

@@ -23,7 +23,7 @@ import numpy
 import torch
 from tqdm import tqdm
 
-from course_utils.training.records import (
+from course_utils.records import (
     FOLDER,
     ROOT,
     Record,

@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 from course_utils import pretrained
-from course_utils.looking.sharing import share_page
+from course_utils.page import share_page
 
 IMAGES = Path(__file__).parents[1] / "images"
 ZOG = "Once upon a time, there was a little {robot named Zog}."

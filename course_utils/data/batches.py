@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.shapes import IGNORED, check_index, check_integer, describe, explained
+from course_utils.checks import IGNORED, check_index, check_integer, describe, explained
 
 # Rows are sorted by length within pools of this many batches, then cut into batches:
 # little padding, and each epoch still brings other rows together.

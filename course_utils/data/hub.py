@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
+from course_utils.checks import check_integer, check_type, explained
 from course_utils.data import files
-from course_utils.shapes import check_integer, check_type, explained
 
 Source = str | Path
 # The worlds: kind of data -> {name: "module:function"}, which takes (split, limit).

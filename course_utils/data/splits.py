@@ -6,7 +6,7 @@ Knows strings. Knows nothing of where they come from; the worlds split themselve
 import hashlib
 from collections.abc import Iterable
 
-from course_utils.shapes import check_number, explained
+from course_utils.checks import check_number, explained
 
 
 def held_out(sentence: str, fraction: float = 0.02) -> bool:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from course_utils import attention
-from course_utils.shapes import IGNORED
+from course_utils.checks import IGNORED
 from course_utils.training import losses
 
 LONGEST = 512  # the products store all scores, PyTorch's kernel none

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from course_utils.shapes import check_integer, explained
+from course_utils.checks import check_integer, explained
 from course_utils.training import losses
 from course_utils.training.losses import Batches, Loss, next_token_loss
 from course_utils.training.machine import device_and_dtype

@@ -20,8 +20,8 @@ import torch
 from torch import nn
 from tqdm.auto import tqdm
 
+from course_utils.checks import explained
 from course_utils.config import TrainConfig
-from course_utils.shapes import explained
 from course_utils.training import losses, optimizers
 from course_utils.training.cpu_speed import faster_on_cpu
 from course_utils.training.evaluation import evaluating

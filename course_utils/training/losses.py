@@ -11,7 +11,7 @@ from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from course_utils.shapes import IGNORED, check_same, values_are_at_hand
+from course_utils.checks import IGNORED, check_same, values_are_at_hand
 
 Batch = Sequence[Tensor]
 Batches = Callable[[int], Batch]

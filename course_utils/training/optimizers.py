@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
+from course_utils.checks import check_choice, check_number, explained
 from course_utils.config import TrainConfig
-from course_utils.shapes import check_choice, check_number, explained
 
 
 @explained

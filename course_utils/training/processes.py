@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from course_utils.shapes import IGNORED
+from course_utils.checks import IGNORED
 
 
 class Processes:

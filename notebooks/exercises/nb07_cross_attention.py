@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from course_utils.attention import attend
-from course_utils.shapes import IGNORED
+from course_utils.checks import IGNORED
 from course_utils.training.losses import label_loss
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal

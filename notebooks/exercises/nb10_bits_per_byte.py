@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from course_utils.looking.metrics import bits_per_byte
+from course_utils.metrics import bits_per_byte
 from named_mistakes import Exercise, Mistake
 
 TEXTS = [
@@ -30,7 +30,7 @@ def bits_of_all(
 def bits_of_the_course(
     nats: Sequence[float], counts: Sequence[int], texts: Sequence[str]
 ) -> float:
-    """The same by `course_utils.looking.metrics`."""
+    """The same by `course_utils.metrics`."""
     total = sum(loss * count for loss, count in zip(nats, counts, strict=True))
     size = sum(len(text.encode()) for text in texts)
     return bits_per_byte(total / sum(counts), sum(counts), size)

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Optimizer
 
-from course_utils.shapes import IGNORED
+from course_utils.checks import IGNORED
 from course_utils.training.losses import label_loss
 from named_mistakes import Exercise, Mistake
 

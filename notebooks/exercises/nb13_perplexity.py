@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from course_utils.shapes import IGNORED
+from course_utils.checks import IGNORED
 from course_utils.training.losses import label_loss
 from named_mistakes import Exercise, Mistake
 

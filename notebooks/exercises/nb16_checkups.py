@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from course_utils.looking import diagnostics
+from course_utils import diagnostics
 from named_mistakes import Exercise, Mistake
 
 
@@ -78,7 +78,7 @@ def dead(model: nn.Module, loss: Callable[[nn.Module], Tensor]) -> list[str]:
 
 
 def the_courses(model: nn.Module, loss: Callable[[nn.Module], Tensor]) -> list[str]:
-    """What `course_utils.looking.diagnostics` gives."""
+    """What `course_utils.diagnostics` gives."""
     return diagnostics.dead_parameters(model, lambda: loss(model))
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.looking.diagnostics import ignores_source, leaks_future, order_blind
+from course_utils.diagnostics import ignores_source, leaks_future, order_blind
 from named_mistakes import Exercise, Mistake
 
 Logits = Callable[..., Tensor]

@@ -6,7 +6,7 @@ Knows nothing of how an answer is run or shown.
 import torch
 from torch import Tensor
 
-from course_utils.shapes import IGNORED
+from course_utils.checks import IGNORED
 from named_mistakes import Exercise, Mistake
 
 

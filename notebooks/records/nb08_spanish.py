@@ -14,7 +14,7 @@ from course_utils import pretrained
 from course_utils.data.hub import load_pairs
 from course_utils.data.splits import split_pairs
 from course_utils.decoding import TranslationStep, greedy
-from course_utils.looking.metrics import bleu
+from course_utils.metrics import bleu
 from tools.train_shipped import spanish
 
 PAIRS = os.environ.get("PAIRS", "sentence-transformers/parallel-sentences-tatoeba")

@@ -20,13 +20,13 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils import bpe
+from course_utils.checks import IGNORED
 from course_utils.config import LlamaConfig, TrainConfig
-from course_utils.looking.metrics import bits_per_byte
+from course_utils.metrics import bits_per_byte
 from course_utils.models import LlamaLM
-from course_utils.shapes import IGNORED
+from course_utils.records import load_script
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
-from course_utils.training.records import load_script
 from known_worlds.stories import story
 
 SIZES = (260, 320, 512, 872)  # without merges, ..., until no pair is left to merge

@@ -19,11 +19,11 @@ from einops import rearrange
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
+from course_utils.checks import IGNORED
 from course_utils.config import TrainConfig
 from course_utils.feedforward import SwiGLU
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table, rotate
-from course_utils.shapes import IGNORED
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from known_worlds.stories import story

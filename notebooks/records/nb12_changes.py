@@ -17,9 +17,9 @@ from course_utils.config import TrainConfig
 from course_utils.feedforward import FeedForward, SwiGLU
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table
+from course_utils.records import load_script
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
-from course_utils.training.records import load_script
 
 PARTS = ("RMSNorm", "rotary", "SwiGLU", "grouped", "untied")
 MODELS = (

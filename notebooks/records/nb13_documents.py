@@ -12,13 +12,13 @@ import itertools
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from course_utils.checks import IGNORED
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.models import LlamaLM
-from course_utils.shapes import IGNORED
+from course_utils.records import load_script
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
-from course_utils.training.records import load_script
 
 STEPS = 400
 ROWS = 2  # in one step

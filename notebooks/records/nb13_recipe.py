@@ -13,9 +13,9 @@ import torch
 
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.models import LlamaLM
+from course_utils.records import load_script
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
-from course_utils.training.records import load_script
 
 STEPS = 400
 USUAL = {

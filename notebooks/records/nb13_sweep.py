@@ -12,9 +12,9 @@ import itertools
 import torch
 
 from course_utils.config import TrainConfig
+from course_utils.records import load_script
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
-from course_utils.training.records import load_script
 
 READ = 3200  # openings
 RATES = {  # of each batch size: the best within, not at an end

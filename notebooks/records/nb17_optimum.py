@@ -6,7 +6,7 @@ Models, data, training and losses are those of `nb17_scaling.py`.
 `make record NB=17` runs every point and writes `nb17_optimum.json`.
 """
 
-from course_utils.training.records import load_script
+from course_utils.records import load_script
 
 scaling = load_script("nb17_scaling")
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from course_utils.checks import IGNORED
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.models import LlamaLM
-from course_utils.shapes import IGNORED
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 from known_worlds.stories import story

@@ -37,7 +37,7 @@ const arrow = (svg, kind, angle, length) => make(svg, "path", {
 const plane = (parent, name) => make(parent, "svg", {
   class: "plane", width: 300, height: 300, viewBox: "-150 -150 300 300", role: "img", "aria-label": name,
 });
-// The bill of a training run; `course_utils.looking.views` says where its rules come from.
+// The bill of a training run; `course_utils.views` says where its rules come from.
 const bill = ({ parameters, tokens, gpus, price, sharded, recompute }, { peak, share, held }) => {
   const width = Math.cbrt(parameters * 128 / 12), layers = width / 128;
   const hours = (recompute ? 8 : 6) * parameters * tokens / (gpus * peak * share) / 3600;

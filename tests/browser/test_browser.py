@@ -9,9 +9,7 @@ import pytest
 import torch
 from bertviz import head_view, model_view
 
-from course_utils.looking.frames import show_frames
-from course_utils.looking.views import (
-    NAMED,
+from course_utils.views import (
     show_attention,
     show_bertviz,
     show_comparison,
@@ -19,6 +17,8 @@ from course_utils.looking.views import (
     show_rotation,
     show_sampling,
 )
+from course_utils.views.frames import show_frames
+from course_utils.views.sampling import NAMED
 from tests.support.browser_page import browser, exported, jupyterlab, notebook, watched
 from tests.support.browser_views import (
     BERTVIZ,

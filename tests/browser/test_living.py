@@ -12,10 +12,10 @@ from attention_views.living import quantized
 from course_utils import pretrained
 from course_utils.config import LlamaConfig
 from course_utils.decoding import CachedStep, greedy, next_token_probabilities
-from course_utils.looking.intervening import intervene, zero_ablation
-from course_utils.looking.recording import record
-from course_utils.looking.sharing import share_page, show_story
+from course_utils.intervening import intervene, zero_ablation
 from course_utils.models import LlamaLM
+from course_utils.page import share_page, show_story
+from course_utils.recording import record
 from course_utils.tokenizer import train_bpe, train_words
 from known_worlds.stories import story
 from tests.browser.test_browser import SCREENSHOTS

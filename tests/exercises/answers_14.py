@@ -3,7 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from course_utils.attention import LayerCache, attention_scores
+from course_utils.attention import attention_scores
+from course_utils.cache import LayerCache
 from course_utils.positions import rotate
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_utils.attention import MultiHeadAttention, attention_weights
-from course_utils.looking.diagnostics import leaks_future
+from course_utils.diagnostics import leaks_future
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from named_mistakes import examine
 from tests.support.bank import BANK

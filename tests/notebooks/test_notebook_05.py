@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from course_utils.attention import GroupedQueryAttention
 from course_utils.blocks import EncoderBlock
 from course_utils.config import StackConfig
+from course_utils.diagnostics import dead_parameters
 from course_utils.feedforward import FeedForward
-from course_utils.looking.diagnostics import dead_parameters
 from course_utils.positions import rotary_table
 from tests.support.notebook_code import code_cells
 from tests.support.notebook_rules import joined

@@ -9,7 +9,7 @@ from torch import nn
 
 from course_utils.blocks import DecoderBlock
 from course_utils.config import EncoderDecoderConfig, StackConfig
-from course_utils.looking.diagnostics import dead_parameters, ignores_source
+from course_utils.diagnostics import dead_parameters, ignores_source
 from course_utils.masks import causal_mask
 from course_utils.models import EncoderDecoder
 from tests.support.notebook_code import code_cells, texts

@@ -9,9 +9,9 @@ from nb08_clipped import clipped
 from sacrebleu import corpus_bleu
 
 from course_utils import pretrained
-from course_utils.looking.intervening import activation_patch, intervene
-from course_utils.looking.recording import record
-from course_utils.training.records import load_record
+from course_utils.intervening import activation_patch, intervene
+from course_utils.recording import record
+from course_utils.records import load_record
 from known_worlds.phrases import pair
 
 

@@ -8,9 +8,9 @@ from nb09_masked_words import hide
 
 from course_utils import pretrained
 from course_utils.config import ClassifierConfig, StackConfig
-from course_utils.looking.intervening import activation_patch, intervene
-from course_utils.looking.recording import record
+from course_utils.intervening import activation_patch, intervene
 from course_utils.models import Classifier
+from course_utils.recording import record
 from tests.support.notebook_code import code_cells
 from tests.support.notebook_rules import joined
 

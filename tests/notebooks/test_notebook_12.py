@@ -25,7 +25,7 @@ from course_utils.masks import causal_mask
 from course_utils.models import LlamaLM
 from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table, rotate
-from course_utils.training.records import load_record, load_script
+from course_utils.records import load_record, load_script
 from tests.support import notebook_code
 
 TRAINED = Path(__file__).parents[3] / "shared" / "data" / "stories260K"

@@ -18,13 +18,13 @@ from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.data.batches import packed_batches, padded_batches
 from course_utils.data.hub import load_texts
 from course_utils.export import import_llama
-from course_utils.looking.metrics import bits_per_byte
+from course_utils.metrics import bits_per_byte
 from course_utils.models import LlamaLM
+from course_utils.records import load_record, load_script
 from course_utils.tokenizer import train_words
 from course_utils.training.loop import train
 from course_utils.training.losses import label_loss
 from course_utils.training.optimizers import build_optimizers
-from course_utils.training.records import load_record, load_script
 from known_worlds.story_grammar import load_grammar
 from tests.support import notebook_code
 from tests.support.notebook_code import code_cells, texts

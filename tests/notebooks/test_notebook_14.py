@@ -7,7 +7,8 @@ import torch
 from nb14_cache import cached_step, keys_computed
 from nb14_top_k import min_p_probabilities
 
-from course_utils.attention import LayerCache, attend
+from course_utils.attention import attend
+from course_utils.cache import LayerCache
 from course_utils.config import LlamaConfig
 from course_utils.decoding import (
     CachedStep,

@@ -10,10 +10,10 @@ from course_utils import pretrained
 from course_utils.attention import MultiHeadAttention
 from course_utils.config import LlamaConfig
 from course_utils.decoding import CachedStep, greedy
-from course_utils.looking.intervening import intervene, zero_ablation
-from course_utils.looking.recording import record
+from course_utils.intervening import intervene, zero_ablation
 from course_utils.models import LlamaLM
-from course_utils.training.records import load_record, load_script
+from course_utils.recording import record
+from course_utils.records import load_record, load_script
 
 BATCH, LENGTH, HEADS, WIDTH, VOCABULARY = 2, 7, 3, 24, 11
 SIZES = {"d_model": WIDTH, "num_heads": HEADS, "num_layers": 2, "d_ff": 16}

@@ -15,10 +15,10 @@ from nb17_ranks import mean_over_ranks
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.config import LlamaConfig
-from course_utils.looking.recording import record
-from course_utils.looking.views import BILL
 from course_utils.models import LlamaLM
+from course_utils.recording import record
 from course_utils.training.losses import label_loss
+from course_utils.views.bill import BILL
 
 PIECES = files("attention_views").joinpath("pieces.js")
 NAMES = ("bill", "count", "on_two_ranks", "update", "stored", "streamed")

@@ -10,7 +10,7 @@ from nb18_tuning import answer_labels
 from nb18_tuning import lora as reference_lora
 
 from course_utils import pretrained
-from course_utils.training.records import load_record, load_script
+from course_utils.records import load_record, load_script
 from tests.support.notebook_code import texts as text_cells
 
 after = load_script("nb18_after_training")

@@ -15,8 +15,8 @@ import time
 
 import pytest
 
-from course_utils.training import records
-from course_utils.training.records import load_record, load_script
+from course_utils import records
+from course_utils.records import load_record, load_script
 from tests.support.notebook_code import NOTEBOOKS, code_cells
 from tests.support.notebook_rules import ROOT
 from tools import record as tool

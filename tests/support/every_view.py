@@ -3,8 +3,7 @@
 import torch
 from bertviz import head_view, model_view
 
-from course_utils.looking.frames import show_frames
-from course_utils.looking.views import (
+from course_utils.views import (
     show_attention,
     show_bertviz,
     show_comparison,
@@ -12,6 +11,7 @@ from course_utils.looking.views import (
     show_rotation,
     show_sampling,
 )
+from course_utils.views.frames import show_frames
 
 HEADS, LAYERS, SOURCE, TARGET = 2, 3, 7, 5
 SPANISH = ["<bos>", "la", " casa", " roja", "."]

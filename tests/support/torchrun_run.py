@@ -9,9 +9,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 
+from course_utils.checks import IGNORED
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.models import LlamaLM
-from course_utils.shapes import IGNORED
 from course_utils.training.evaluation import mean_loss
 from course_utils.training.loop import train
 

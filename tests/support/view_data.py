@@ -9,7 +9,9 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from course_utils.looking import sharing, views
+from course_utils import page
+from course_utils.views import attention
+from course_utils.views import display as displaying
 from lesson_plots import style
 
 GLOWS = 4.8 / 240  # a token glows from this weight or change on
@@ -27,10 +29,10 @@ def stored_outputs(script=False):
         outputs.append((data, metadata or {}))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (views, style, sharing):
+        for module in (attention, displaying, style, page):
             patch.setattr(module, "display", keep)
-        patch.setattr(views, "_shown", {} if script else {"a cell": "a run"})
-        patch.setattr(views, "running_cell", lambda: ("a run", "a cell"))
+        patch.setattr(displaying, "_shown", {} if script else {"a cell": "a run"})
+        patch.setattr(displaying, "running_cell", lambda: ("a run", "a cell"))
         yield outputs
 
 

@@ -31,19 +31,19 @@ import copy, tempfile
 from pathlib import Path
 import torch
 from torch import nn
-from course_utils.looking import views
+from course_utils.views import attention as maps_shown, display as displaying
 from lesson_plots import plots
 from course_utils.training import loop
 
 for name in (
     "attention blocks config data.batches decoding export feedforward masks models "
-    "norms positions tokenizer looking.maps looking.diagnostics "
-    "looking.intervening looking.metrics looking.recording looking.views "
+    "norms positions tokenizer diagnostics intervening metrics recording "
+    "views.maps views "
     "training.evaluation training.loop training.losses training.optimizers"
 ).split():
     exec(f"from course_utils.{name} import *")
 from lesson_plots.plots import *
-for module in (plots, views):
+for module in (plots, maps_shown, displaying):
     module.display = lambda *_, **__: None
 torch.manual_seed(0)
 ids = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 8, 3, 2]])
@@ -241,7 +241,7 @@ from dataclasses import replace
 import torch
 from course_utils.data import hub
 from lesson_plots import plots
-from course_utils.looking import views
+from course_utils.views import attention as maps_shown, display as displaying
 from course_utils.training import loop
 
 devices, real_train = [], loop.train
@@ -270,7 +270,7 @@ class WithoutAsserts(ast.NodeTransformer):
         return ast.copy_location(ast.Pass(), node)  # two steps reach no claim
 
 
-for module in (plots, views):
+for module in (plots, maps_shown, displaying):
     module.display = lambda *_, **__: None
 loop.train, hub.load_pairs, hub.load_texts = few_steps, few_pairs, few_texts
 names = {"__name__": "__main__", "print": lambda *_, **__: None}

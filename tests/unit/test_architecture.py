@@ -66,10 +66,13 @@ def repository_files():
     return [path for path in paths if path.is_file()]
 
 
+SLOW = ("page", "pretrained")  # they draw, or read models of others
+
+
 def test_what_is_taught_starts_without_the_large_libraries():
     """A kernel with these modules starts little later than torch alone."""
     flat = sorted(path.stem for path in (ROOT / "course_utils").glob("[a-z]*.py"))
-    names = ", ".join(f"course_utils.{name}" for name in flat if name != "pretrained")
+    names = ", ".join(f"course_utils.{name}" for name in flat if name not in SLOW)
     large = ["transformers", "datasets", "matplotlib", "pandas", "pyarrow"]
     code = f"import sys, {names}\nprint([n for n in {large} if n in sys.modules])"
     done = subprocess.run(

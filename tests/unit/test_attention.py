@@ -12,9 +12,9 @@ from course_utils.attention import (
     attention_scores,
     attention_weights,
 )
-from course_utils.looking.recording import record
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from course_utils.positions import alibi_bias
+from course_utils.recording import record
 from course_utils.training.cpu_speed import faster_on_cpu
 from tests.support.reference_layers import torch_attention
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils.looking.recording import record
-from course_utils.looking.views import show_attention, show_map
+from course_utils.recording import record
+from course_utils.views import show_attention, show_map
 from tests.support.view_data import decoded, payload, stored_outputs
 
 transformers = pytest.importorskip("transformers")

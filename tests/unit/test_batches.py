@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from course_utils.checks import IGNORED
 from course_utils.data.batches import (
     PackedBatches,
     RowBatches,
@@ -16,7 +17,6 @@ from course_utils.data.batches import (
     padded_batches,
     pair_batches,
 )
-from course_utils.shapes import IGNORED
 
 SPECIAL = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)
 BATCH, LENGTH, SEED = 3, 5, 7

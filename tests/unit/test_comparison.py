@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils.looking.maps import MOST_WEIGHTS
-from course_utils.looking.views import show_comparison
+from course_utils.views import show_comparison
+from course_utils.views.maps import MOST_WEIGHTS
 from lesson_plots import plots
 from tests.support.view_data import changes, numbers, payload, stored_outputs
 
@@ -94,7 +94,7 @@ def test_the_picture_is_the_difference_centered_on_0(displayed, monkeypatch):
         given.append((values, options))
         heatmap(*values, **options)
 
-    monkeypatch.setattr("course_utils.looking.maps.heatmap", keep)
+    monkeypatch.setattr("course_utils.views.attention.heatmap", keep)
     before, after = recording(0), recording(1)
     show_comparison(before, after, WORDS, title="It learned.", layer=1)
     (values, options) = given[0]

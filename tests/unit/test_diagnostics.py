@@ -13,7 +13,7 @@ from course_utils.config import (
     LlamaConfig,
     StackConfig,
 )
-from course_utils.looking.diagnostics import (
+from course_utils.diagnostics import (
     cache_disagrees,
     changes_when_repeated,
     collapses,

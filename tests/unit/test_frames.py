@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from attention_views import frames_html
 from attention_views.page import inflated
-from course_utils.looking.frames import show_frames
+from course_utils.views.frames import show_frames
 from tests.support.view_data import numbers, payload, stored_outputs
 
 FRAMES, ROWS, COLUMNS = 5, 3, 7

@@ -11,14 +11,14 @@ from course_utils.config import (
     StackConfig,
 )
 from course_utils.decoding import CachedStep, greedy
-from course_utils.looking.intervening import (
+from course_utils.intervening import (
     activation_patch,
     intervene,
     mean_ablation,
     zero_ablation,
 )
-from course_utils.looking.recording import record
 from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.recording import record
 from course_utils.recurrent import RecurrentSeq2Seq
 
 BATCH, LENGTH, HEADS, HEAD_DIM, WIDTH, VOCAB = 2, 7, 3, 8, 24, 11

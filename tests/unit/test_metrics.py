@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from course_utils.looking.metrics import (
+from course_utils.metrics import (
     alignment_error_rate,
     bits_per_byte,
     bleu,

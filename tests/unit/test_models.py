@@ -14,11 +14,11 @@ from course_utils.config import (
     LlamaConfig,
     StackConfig,
 )
-from course_utils.looking.diagnostics import leaks_future
-from course_utils.looking.recording import record
+from course_utils.diagnostics import leaks_future
 from course_utils.masks import causal_mask, padding_mask
 from course_utils.models import DecoderLM, Encoder, EncoderDecoder, LlamaLM
 from course_utils.positions import rotary_table, sinusoidal_positions
+from course_utils.recording import record
 from tests.support.reference_layers import transformers_llama
 
 VOCAB, BATCH, LENGTH = 31, 2, 9

@@ -13,7 +13,7 @@ from course_utils.config import LlamaConfig
 from course_utils.data.batches import labelled_batches, padded_batches, pair_batches
 from course_utils.data.hub import load_texts
 from course_utils.decoding import CachedStep, sample
-from course_utils.looking.metrics import bits_per_byte
+from course_utils.metrics import bits_per_byte
 from course_utils.models import LlamaLM
 from course_utils.tokenizer import train_words
 from course_utils.training.evaluation import mean_loss

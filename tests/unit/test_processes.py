@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_utils.shapes import IGNORED
+from course_utils.checks import IGNORED
 from course_utils.training import processes
 from course_utils.training.checkpoints import list_checkpoints
 from course_utils.training.processes import Processes

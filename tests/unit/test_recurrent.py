@@ -5,12 +5,12 @@ import torch
 from torch import nn
 
 from course_utils.decoding import TranslationStep, beam_search, greedy
-from course_utils.looking.diagnostics import (
+from course_utils.diagnostics import (
     dead_parameters,
     ignores_source,
     leaks_future,
 )
-from course_utils.looking.recording import record
+from course_utils.recording import record
 from course_utils.recurrent import (
     SCORES,
     RecurrentAttention,

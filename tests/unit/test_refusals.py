@@ -34,14 +34,14 @@ from course_utils.decoding import *
 from named_mistakes import session, use
 from named_mistakes.banks import places
 from lesson_plots import plots as pl
-from course_utils.looking.metrics import bits_per_byte as bits
-from course_utils.looking import diagnostics
-from course_utils.looking.intervening import *
-from course_utils.looking.metrics import alignment_error_rate, strongest_links
+from course_utils.metrics import bits_per_byte as bits
+from course_utils import diagnostics
+from course_utils.intervening import *
+from course_utils.metrics import alignment_error_rate, strongest_links
 from course_utils.positions import *
 from course_utils.training.optimizers import *
-from course_utils.looking.recording import record
-from course_utils.looking.views import show_attention
+from course_utils.recording import record
+from course_utils.views import show_attention
 from course_utils.masks import *
 from course_utils.models import *
 from course_utils.norms import RMSNorm

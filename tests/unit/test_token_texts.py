@@ -13,9 +13,9 @@ from tokenizers import (
     trainers,
 )
 
-from course_utils.looking.token_texts import token_texts
-from course_utils.looking.views import show_attention
 from course_utils.tokenizer import train_bpe
+from course_utils.views import show_attention
+from course_utils.views.tokens import token_texts
 from tests.support.hostile import HOSTILE
 from tests.support.view_data import payload, stored_outputs
 

@@ -19,6 +19,7 @@ import torch.distributed.checkpoint as dcp
 import torch.nn.functional as F
 from torch import nn
 
+from course_utils.checks import IGNORED
 from course_utils.config import (
     DecoderConfig,
     EncoderDecoderConfig,
@@ -30,7 +31,6 @@ from course_utils.data.batches import padded_batches
 from course_utils.data.hub import load_texts
 from course_utils.models import DecoderLM, EncoderDecoder, LlamaLM
 from course_utils.recurrent import RecurrentSeq2Seq
-from course_utils.shapes import IGNORED
 from course_utils.tokenizer import train_words
 from course_utils.training import loop
 from course_utils.training.checkpoints import (

@@ -17,17 +17,17 @@ from course_utils.config import (
     LlamaConfig,
     StackConfig,
 )
-from course_utils.looking import views
-from course_utils.looking.recording import record
-from course_utils.looking.views import (
+from course_utils.models import Classifier, DecoderLM, EncoderDecoder, LlamaLM
+from course_utils.recording import record
+from course_utils.recurrent import RecurrentSeq2Seq
+from course_utils.views import display as displaying
+from course_utils.views import (
     show_attention,
     show_bertviz,
     show_query,
     show_rotation,
     show_sampling,
 )
-from course_utils.models import Classifier, DecoderLM, EncoderDecoder, LlamaLM
-from course_utils.recurrent import RecurrentSeq2Seq
 from tests.support.hostile import HOSTILE
 from tests.support.plain_python import answers_of
 from tests.support.view_data import decoded, payload, stored_outputs
@@ -205,7 +205,7 @@ def scripts(displayed, monkeypatch, *runs):
     """How often the script stands in the views of each run: (message, cell, views)."""
     counts = []
     for message, cell, count in runs:
-        monkeypatch.setattr(views, "running_cell", lambda run=(message, cell): run)
+        monkeypatch.setattr(displaying, "running_cell", lambda run=(message, cell): run)
         displayed.clear()
         for _ in range(count):
             show_query({"a": (1, 0)}, title="t")
@@ -217,7 +217,7 @@ def scripts(displayed, monkeypatch, *runs):
 def test_the_script_comes_once_and_again_with_a_cell_that_is_run_again(
     displayed, monkeypatch
 ):
-    monkeypatch.setattr(views, "_shown", {})
+    monkeypatch.setattr(displaying, "_shown", {})
     runs = ("1", "a", 2), ("2", "b", 1), ("3", "c", 1), ("4", "b", 2), ("5", "b", 1)
     counts = scripts(displayed, monkeypatch, *runs)
     assert counts == [[1, 0], [0], [0], [1, 0], [1]]
@@ -230,7 +230,7 @@ def test_a_change_of_the_script_changes_no_view(displayed, monkeypatch):
     for source in (page.lines_of, lambda name: f"/* newer */{name}"):
         monkeypatch.setattr(page, "lines_of", source)
         page.page_script.cache_clear()
-        monkeypatch.setattr(views, "_shown", {})
+        monkeypatch.setattr(displaying, "_shown", {})
         show_query({"a": (1, 0)}, title="t")
     page.page_script.cache_clear()
     first, second = (data["text/html"] for data, _ in displayed[::2])
@@ -439,13 +439,14 @@ NONSENSE = {  # in a plain Python: executed annotations would answer first
 }
 ANSWER = """
 import torch
-from course_utils.looking.sharing import share_page, show_story
-from course_utils.looking.views import *
-from course_utils.looking import views
+from course_utils.page import share_page, show_story
+from course_utils.views import *
+from course_utils.views import attention, display as displaying
 from course_utils.tokenizer import train_words
 LlamaLM = type("LlamaLM", (), {"config": type("", (), {"vocab_size": 5})})
 w, ab, t = torch.tensor([[[1.0, 0.0], [0.2, 0.8]]]), ["a", "b"], train_words(["a"])
-views.display = print
+for module in (attention, displaying):
+    module.display = print
 for call in given:
     try:
         answers[call] = f"nothing: {eval(call)}"

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 from torch import Tensor, nn
 
-from course_utils.shapes import check_type, did_you_mean
+from course_utils.checks import check_type, did_you_mean
 
 
 @contextmanager

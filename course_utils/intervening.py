@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from course_utils.looking.recording import explicit
-from course_utils.shapes import check_same, check_type, describe, did_you_mean
+from course_utils.checks import check_same, check_type, describe, did_you_mean
+from course_utils.recording import explicit
 
 Change = Callable[[Tensor], Tensor]
 Indices = int | Iterable[int] | None

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from attention_views.living import living_page
-from course_utils.shapes import (
+from course_utils.checks import (
     check_eval,
     check_index,
     check_same,

@@ -13,7 +13,7 @@ from numbers import Integral
 from jaxtyping import Float
 from torch import Tensor
 
-from course_utils.shapes import (
+from course_utils.checks import (
     check_integer,
     check_same,
     check_type,

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.shapes import check_ids, check_integer, explained
+from course_utils.checks import check_ids, check_integer, explained
 
 Logits = Callable[[Tensor], Tensor]
 Loss = Callable[[], Float[Tensor, ""]]

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from attention_views.living import quantized
+from course_utils import page
 from course_utils.config import EncoderDecoderConfig, LlamaConfig
-from course_utils.looking import sharing
 from course_utils.models import EncoderDecoder, LlamaLM
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
 from tests.support.hostile import HOSTILE
@@ -38,11 +38,11 @@ def test_the_page_loads_nothing_and_its_words_cannot_end_a_script(tmp_path):
     for tokenizer in (train_bpe(TEXTS, 270), train_words([*TEXTS, "</script><b>"])):
         path = tmp_path / "deep" / "page.html"
         words = {"title": HOSTILE[1], "opening": HOSTILE[2] + "{{data}}"}
-        assert sharing.share_page(small(tokenizer), tokenizer, path, **words) == path
-        page = path.read_text("utf-8")
-        assert "default-src 'none'" in page and page.count("<script") == 4
-        assert not re.search(r"<link|src=|https?://", page)
-        assert "<title>&lt;script&gt;" in page and r"\u003cscript\u003e" in page
+        assert page.share_page(small(tokenizer), tokenizer, path, **words) == path
+        html = path.read_text("utf-8")
+        assert "default-src 'none'" in html and html.count("<script") == 4
+        assert not re.search(r"<link|src=|https?://", html)
+        assert "<title>&lt;script&gt;" in html and r"\u003cscript\u003e" in html
 
 
 def test_other_models_and_larger_ones_are_refused_in_a_sentence(tmp_path):
@@ -52,16 +52,16 @@ def test_other_models_and_larger_ones_are_refused_in_a_sentence(tmp_path):
         EncoderDecoderConfig(source_vocab_size=9, target_vocab_size=9)
     )
     with pytest.raises(TypeError, match=r"must be a LlamaLM, got .*EncoderDecoder"):
-        sharing.share_page(translator, tokenizer, path)
+        page.share_page(translator, tokenizer, path)
     large = small(tokenizer, d_model=512, d_ff=2800)
     with pytest.raises(ValueError, match=r"at most 4,000,000 .* 5,\d+,\d+: .* 8 MB"):
-        sharing.share_page(large, tokenizer, path)
+        page.share_page(large, tokenizer, path)
     with pytest.raises(ValueError, match=r"vocab_size must be equal, got 270 and 271"):
-        sharing.share_page(small(SimpleNamespace(vocab_size=271)), tokenizer, path)
+        page.share_page(small(SimpleNamespace(vocab_size=271)), tokenizer, path)
     broken = small(tokenizer)
     broken.norm.weight.data[0] = torch.nan
     with pytest.raises(ValueError, match=r"'norm'.* finite"):
-        sharing.share_page(broken, tokenizer, path)
+        page.share_page(broken, tokenizer, path)
     assert not path.exists()
 
 
@@ -73,7 +73,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-@pytest.mark.parametrize("call", [sharing.share_page, sharing.show_story])
+@pytest.mark.parametrize("call", [page.share_page, page.show_story])
 def test_what_makes_no_page_is_refused_in_a_sentence(call, message, tmp_path):
     tokenizer = train_bpe(TEXTS, 270)
     with pytest.raises(ValueError, match=message):
@@ -88,7 +88,7 @@ def test_the_address_of_a_page_is_relative_where_it_can_be():
         PureWindowsPath("C:/a page.html"): "file:///C:/a%20page.html",
         PureWindowsPath(r"runs\page.html"): "runs/page.html",
     }.items():
-        assert sharing._address(path) == address
+        assert page._address(path) == address
 
 
 def test_a_tokenizer_of_another_kind_is_refused(tmp_path):
@@ -97,7 +97,7 @@ def test_a_tokenizer_of_another_kind_is_refused(tmp_path):
     special = {role: f"<{role}>" for role in ("pad", "bos", "eos", "unk")}
     other = Tokenizer(backend, special)
     with pytest.raises(ValueError, match="must split texts as those of train_bpe"):
-        sharing.share_page(small(other), other, tmp_path / "page.html")
+        page.share_page(small(other), other, tmp_path / "page.html")
 
 
 def test_a_cell_keeps_a_still_and_no_weights(tmp_path, monkeypatch):
@@ -106,11 +106,11 @@ def test_a_cell_keeps_a_still_and_no_weights(tmp_path, monkeypatch):
     def display(data, metadata=None, raw=True):
         displayed.append((data, metadata))
 
-    monkeypatch.setattr(sharing, "display", display)
-    monkeypatch.setattr(sharing.style, "display", display)
+    monkeypatch.setattr(page, "display", display)
+    monkeypatch.setattr(page.style, "display", display)
     monkeypatch.chdir(tmp_path)
     tokenizer = train_bpe(TEXTS, 270)
-    sharing.show_story(small(tokenizer), tokenizer, "runs/own page.html", opening="One")
+    page.show_story(small(tokenizer), tokenizer, "runs/own page.html", opening="One")
     (view, _), (still, about) = displayed
     assert 'href="runs/own%20page.html"' in view["text/html"]
     assert 'frame.sandbox = "allow-scripts"' in view["text/html"]

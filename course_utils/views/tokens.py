@@ -8,7 +8,7 @@ from typing import Any
 
 import tokenizers
 
-from course_utils.shapes import check_type, describe
+from course_utils.checks import check_type, describe
 from course_utils.tokenizer import BYTE_OF, from_bytes
 
 _WORD_START = "▁"  # how SentencePiece spells a space

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attention_views import frames_html, kind_of
-from course_utils.looking.views import display_view
+from course_utils.views.display import display_view
 from lesson_plots import plots, style
 
 HINT = "Run this cell, or trust the notebook, to move the slider."

@@ -1,1 +1,0 @@
-"""Look into a model: recordings, diagnostics, numbers for maps, pictures, views."""
