@@ -40,110 +40,130 @@ def _model_width(queries, keys):
 
 
 SCORES = Exercise(
-    "attention.scores",
-    "Gives the scores “… q k” for queries “… q d” and keys “… k d”, scaled: these are "
-    "what softmax turns into weights.",
-    ("queries", "keys"),
-    scores_of_pairs,
-    _pairs,
-    (
+    name="attention.scores",
+    statement="Gives the scores “… q k” for queries “… q d” and keys “… k d”, scaled: "
+    "these are what softmax turns into weights.",
+    takes=("queries", "keys"),
+    reference=scores_of_pairs,
+    cases=_pairs,
+    mistakes=(
         Mistake(
-            "no scale",
-            _products,
-            "The products are right. What becomes of their spread when d grows?",
-            "A sum of d products has d times the variance of one product. What brings "
-            "the standard deviation back to 1?",
+            name="no scale",
+            function=_products,
+            hint="The products are right. What becomes of their spread when d grows?",
+            more="A sum of d products has d times the variance of one product. What "
+            "brings the standard deviation back to 1?",
         ),
         Mistake(
-            "divided by d, not by its root",
-            lambda queries, keys: _products(queries, keys) / queries.shape[-1],
-            "Scaled, but too much: these scores are nearly equal, whatever the query "
-            "asks.",
-            "The variance of a sum of d products is d. What is its standard deviation?",
+            name="divided by d, not by its root",
+            function=lambda queries, keys: _products(queries, keys) / queries.shape[-1],
+            hint="Scaled, but too much: these scores are nearly equal, whatever the "
+            "query asks.",
+            more="The variance of a sum of d products is d. What is its standard "
+            "deviation?",
         ),
         Mistake(
-            "divided by half of d",
-            lambda queries, keys: _products(queries, keys) / (queries.shape[-1] / 2),
-            "You divide by d / 2. What does Python compute first in d ** 1 / 2?",
-            "A power is computed before a division: use parentheses, or write the "
+            name="divided by half of d",
+            function=lambda queries, keys: (
+                _products(queries, keys) / (queries.shape[-1] / 2)
+            ),
+            hint="You divide by d / 2. What does Python compute first in d ** 1 / 2?",
+            more="A power is computed before a division: use parentheses, or write the "
             "exponent as 0.5.",
         ),
         Mistake(
-            "the root is rounded down",
-            lambda queries, keys: _products(queries, keys) / isqrt(queries.shape[-1]),
-            "Right for a width of 16 or 64. What number do you divide by for d = 7, "
-            "and for d = 8?",
-            "isqrt and int cut off everything after the decimal point. Does a scale "
-            "have to be a whole number?",
+            name="the root is rounded down",
+            function=lambda queries, keys: (
+                _products(queries, keys) / isqrt(queries.shape[-1])
+            ),
+            hint="Right for a width of 16 or 64. What number do you divide by for d = "
+            "7, and for d = 8?",
+            more="isqrt and int cut off everything after the decimal point. Does a "
+            "scale have to be a whole number?",
         ),
         Mistake(
-            "multiplied by the root",
-            lambda queries, keys: _products(queries, keys) * queries.shape[-1] ** 0.5,
-            "Your scale makes large scores larger. Should softmax get hot or cold?",
-            "The scale undoes a growth with d. Does it multiply or divide?",
+            name="multiplied by the root",
+            function=lambda queries, keys: (
+                _products(queries, keys) * queries.shape[-1] ** 0.5
+            ),
+            hint="Your scale makes large scores larger. Should softmax get hot or "
+            "cold?",
+            more="The scale undoes a growth with d. Does it multiply or divide?",
         ),
         Mistake(
-            "the root of the whole model's width",
-            _model_width,
-            "Right for one head, too small for several. Over how many numbers does one "
-            "dot product run here?",
-            "Heads do not share a dot product. Only the last axis is summed.",
+            name="the root of the whole model's width",
+            function=_model_width,
+            hint="Right for one head, too small for several. Over how many numbers "
+            "does one dot product run here?",
+            more="Heads do not share a dot product. Only the last axis is summed.",
         ),
         Mistake(
-            "the root of the number of keys",
-            lambda queries, keys: _products(queries, keys) / keys.shape[-2] ** 0.5,
-            "You scale by how many keys there are. Does a dot product get longer when "
-            "you add one more key?",
-            "Look at the shape “k d”: which of the two axes disappears in the product?",
+            name="the root of the number of keys",
+            function=lambda queries, keys: (
+                _products(queries, keys) / keys.shape[-2] ** 0.5
+            ),
+            hint="You scale by how many keys there are. Does a dot product get longer "
+            "when you add one more key?",
+            more="Look at the shape “k d”: which of the two axes disappears in the "
+            "product?",
         ),
         Mistake(
-            "keys ask, queries answer",
-            lambda queries, keys: attention_scores(keys, queries),
-            "Rows and columns are swapped: rows ask, columns answer.",
-            "The result is “k q”. Which factor's rows become the rows of a product?",
+            name="keys ask, queries answer",
+            function=lambda queries, keys: attention_scores(keys, queries),
+            hint="Rows and columns are swapped: rows ask, columns answer.",
+            more="The result is “k q”. Which factor's rows become the rows of a "
+            "product?",
         ),
         Mistake(
-            "the root of axis 1",
-            lambda queries, keys: _products(queries, keys) / queries.shape[1] ** 0.5,
-            "Right for a single table of queries. What does axis 1 count in a batch?",
-            "Whatever axes come first, the width comes last: count from the end.",
+            name="the root of axis 1",
+            function=lambda queries, keys: (
+                _products(queries, keys) / queries.shape[1] ** 0.5
+            ),
+            hint="Right for a single table of queries. What does axis 1 count in a "
+            "batch?",
+            more="Whatever axes come first, the width comes last: count from the end.",
         ),
         Mistake(
-            "the root of the number of queries",
-            lambda queries, keys: _products(queries, keys) / queries.shape[-2] ** 0.5,
-            "You scale by how many queries there are. Does a dot product get longer "
-            "when one more word asks?",
-            "“q d” and “k d”: over which of the axes does one score sum?",
+            name="the root of the number of queries",
+            function=lambda queries, keys: (
+                _products(queries, keys) / queries.shape[-2] ** 0.5
+            ),
+            hint="You scale by how many queries there are. Does a dot product get "
+            "longer when one more word asks?",
+            more="“q d” and “k d”: over which of the axes does one score sum?",
         ),
         Mistake(
-            "softmax is taken already",
-            lambda queries, keys: scores_of_pairs(queries, keys).softmax(dim=-1),
-            "Each of your rows adds up to 1. Which of the three steps is asked for?",
-            "A score may be negative or large. Softmax is the next step.",
+            name="softmax is taken already",
+            function=lambda queries, keys: scores_of_pairs(queries, keys).softmax(
+                dim=-1
+            ),
+            hint="Each of your rows adds up to 1. Which of the three steps is asked "
+            "for?",
+            more="A score may be negative or large. Softmax is the next step.",
         ),
         Mistake(
-            "`.T` turns every axis around",
-            lambda queries, keys: queries @ keys.T / queries.shape[-1] ** 0.5,
-            "Right for one table of keys. What does `.T` do with a batch of them?",
-            "Only the last two axes change places. Which method takes two axes?",
+            name="`.T` turns every axis around",
+            function=lambda queries, keys: queries @ keys.T / queries.shape[-1] ** 0.5,
+            hint="Right for one table of keys. What does `.T` do with a batch of them?",
+            more="Only the last two axes change places. Which method takes two axes?",
         ),
         Mistake(
-            "keys ask, and no scale",
-            lambda queries, keys: keys @ queries.mT,
-            "Rows ask, columns answer: yours are swapped. And what becomes of the "
+            name="keys ask, and no scale",
+            function=lambda queries, keys: keys @ queries.mT,
+            hint="Rows ask, columns answer: yours are swapped. And what becomes of the "
             "spread when d grows?",
-            "First the order: which factor's rows become the rows of a product? Then "
-            "one division.",
+            more="First the order: which factor's rows become the rows of a product? "
+            "Then one division.",
         ),
         Mistake(
-            "no scale, and softmax is taken already",
-            lambda queries, keys: _products(queries, keys).softmax(dim=-1),
-            "Each of your rows adds up to 1: softmax is the next step, not this one. "
-            "And what becomes of the spread of the products when d grows?",
-            "Without the softmax, the products are right. They lack their scale.",
+            name="no scale, and softmax is taken already",
+            function=lambda queries, keys: _products(queries, keys).softmax(dim=-1),
+            hint="Each of your rows adds up to 1: softmax is the next step, not this "
+            "one. And what becomes of the spread of the products when d grows?",
+            more="Without the softmax, the products are right. They lack their scale.",
         ),
     ),
-    (
+    hint=(
         "The score of one query and one key is a dot product.",
         "All of them at once are one matrix product. Its second factor must have the "
         "width d first: swap its last two axes, whatever axes come before them.",
@@ -201,151 +221,170 @@ def _largest_size(scores):
 
 
 WEIGHTS = Exercise(
-    "attention.weights",
-    "Gives weights “… q k” for scores “… q k”: shares of each query over its keys, for "
-    "scores of any size. One overflow makes NaN of a whole training run.",
-    ("scores",),
-    normalized_powers,
-    _hot_scores,
-    (
+    name="attention.weights",
+    statement="Gives weights “… q k” for scores “… q k”: shares of each query over its "
+    "keys, for scores of any size. One overflow makes NaN of a whole training run.",
+    takes=("scores",),
+    reference=normalized_powers,
+    cases=_hot_scores,
+    mistakes=(
         Mistake(
-            "the softmax runs over the queries",
-            lambda scores: scores.softmax(dim=-2),
-            "Your columns add up to 1. Who hands out shares: a key or a query?",
-            "Add your weights up along the last axis. Each row should give 1.",
+            name="the softmax runs over the queries",
+            function=lambda scores: scores.softmax(dim=-2),
+            hint="Your columns add up to 1. Who hands out shares: a key or a query?",
+            more="Add your weights up along the last axis. Each row should give 1.",
         ),
         Mistake(
-            "the softmax runs over dim=1",
-            lambda scores: scores.softmax(dim=1),
-            "Right for one sentence, wrong for a batch of them. What is axis 1 then?",
-            "Count the axis from the end: whatever axes come first, keys are last.",
+            name="the softmax runs over dim=1",
+            function=lambda scores: scores.softmax(dim=1),
+            hint="Right for one sentence, wrong for a batch of them. What is axis 1 "
+            "then?",
+            more="Count the axis from the end: whatever axes come first, keys are "
+            "last.",
         ),
         Mistake(
-            "the softmax runs over dim=0",
-            lambda scores: scores.softmax(dim=0),
-            "Axis 0 holds queries in one case and sentences in another, but never "
+            name="the softmax runs over dim=0",
+            function=lambda scores: scores.softmax(dim=0),
+            hint="Axis 0 holds queries in one case and sentences in another, but never "
             "keys.",
-            "The scores are “… q k”. Which index, counted from the end, is k?",
+            more="The scores are “… q k”. Which index, counted from the end, is k?",
         ),
         Mistake(
-            "e to the 1000 overflows",
-            _without_maximum,
-            "Fine for small scores. Yet e¹⁰⁰⁰ is infinite, and infinity divided by "
-            "infinity is not a number.",
-            "Only differences count. What may you subtract from a row, so that its "
-            "largest score becomes 0?",
-            (lambda s: s.exp() / (s.exp().sum(dim=-1, keepdim=True) + 1e-9),),
+            name="e to the 1000 overflows",
+            function=_without_maximum,
+            hint="Fine for small scores. Yet e¹⁰⁰⁰ is infinite, and infinity divided "
+            "by infinity is not a number.",
+            more="Only differences count. What may you subtract from a row, so that "
+            "its largest score becomes 0?",
+            also=(lambda s: s.exp() / (s.exp().sum(dim=-1, keepdim=True) + 1e-9),),
         ),
         Mistake(
-            "one maximum for the whole table",
-            _global_maximum,
-            "No row overflows. But look at a row far below the largest score: 0 / 0.",
-            "Each row is a softmax of its own, so each needs a maximum of its own. "
-            "keepdim=True helps.",
+            name="one maximum for the whole table",
+            function=_global_maximum,
+            hint="No row overflows. But look at a row far below the largest score: 0 / "
+            "0.",
+            more="Each row is a softmax of its own, so each needs a maximum of its "
+            "own. keepdim=True helps.",
         ),
         Mistake(
-            "shares of the scores themselves",
-            lambda scores: scores / scores.sum(dim=-1, keepdim=True),
-            "Each row adds up to 1, but shares can be negative. What makes any number "
-            "positive?",
-            "Take powers first, then divide by their sum.",
+            name="shares of the scores themselves",
+            function=lambda scores: scores / scores.sum(dim=-1, keepdim=True),
+            hint="Each row adds up to 1, but shares can be negative. What makes any "
+            "number positive?",
+            more="Take powers first, then divide by their sum.",
         ),
         Mistake(
-            "one sum for the whole table",
-            lambda scores: _powers(scores) / _powers(scores).sum(),
-            "All your weights together add up to 1. What should each single row add "
-            "up to?",
-            "A sum without dim runs over everything. Each query hands out shares of "
-            "its own.",
+            name="one sum for the whole table",
+            function=lambda scores: _powers(scores) / _powers(scores).sum(),
+            hint="All your weights together add up to 1. What should each single row "
+            "add up to?",
+            more="A sum without dim runs over everything. Each query hands out shares "
+            "of its own.",
         ),
         Mistake(
-            "the sum runs over dim=1",
-            lambda scores: _powers(scores) / _powers(scores).sum(dim=1, keepdim=True),
-            "Right for one sentence. In a batch your maximum is taken over the keys, "
-            "and your sum runs over another axis.",
-            "Whatever axes come first, keys are last: count the axis from the end.",
+            name="the sum runs over dim=1",
+            function=lambda scores: (
+                _powers(scores) / _powers(scores).sum(dim=1, keepdim=True)
+            ),
+            hint="Right for one sentence. In a batch your maximum is taken over the "
+            "keys, and your sum runs over another axis.",
+            more="Whatever axes come first, keys are last: count the axis from the "
+            "end.",
         ),
         Mistake(
-            "the mean is subtracted, not the maximum",
-            lambda scores: _without_maximum(scores - scores.mean(dim=-1, keepdim=True)),
-            "Differences are kept, and most rows are right. But one score that is "
+            name="the mean is subtracted, not the maximum",
+            function=lambda scores: _without_maximum(
+                scores - scores.mean(dim=-1, keepdim=True)
+            ),
+            hint="Differences are kept, and most rows are right. But one score that is "
             "1000 above the mean of its row still overflows.",
-            "After the subtraction no score of the row may be above 0. Which number "
-            "do you have to subtract?",
+            more="After the subtraction no score of the row may be above 0. Which "
+            "number do you have to subtract?",
         ),
         Mistake(
-            "the largest size is subtracted, not the maximum",
-            _largest_size,
-            "From a row around −1000 you subtract +1000. What is left of its powers?",
-            "The largest score of a row can lie below 0. Should it lose its sign?",
+            name="the largest size is subtracted, not the maximum",
+            function=_largest_size,
+            hint="From a row around −1000 you subtract +1000. What is left of its "
+            "powers?",
+            more="The largest score of a row can lie below 0. Should it lose its sign?",
         ),
         Mistake(
-            "large scores are cut off",
-            lambda scores: _without_maximum(scores.clamp(max=80)),
-            "No power overflows, but scores of 1000 and 1001 become equal. How can "
-            "they get smaller and keep their difference?",
-            "Subtract from a whole row, so that its largest score becomes 0.",
+            name="large scores are cut off",
+            function=lambda scores: _without_maximum(scores.clamp(max=80)),
+            hint="No power overflows, but scores of 1000 and 1001 become equal. How "
+            "can they get smaller and keep their difference?",
+            more="Subtract from a whole row, so that its largest score becomes 0.",
         ),
         Mistake(
-            "large and low scores are cut off",
-            lambda scores: _without_maximum(scores.clamp(-80, 80)),
-            "You get no NaN, but rows around 1000 and around −1000 hand out equal "
+            name="large and low scores are cut off",
+            function=lambda scores: _without_maximum(scores.clamp(-80, 80)),
+            hint="You get no NaN, but rows around 1000 and around −1000 hand out equal "
             "shares. How can you shift a row and keep its differences?",
-            "Subtract the same number from each score of a row. Which one?",
+            more="Subtract the same number from each score of a row. Which one?",
         ),
         Mistake(
-            "the minimum is subtracted, not the maximum",
-            lambda scores: _without_maximum(scores - scores.amin(-1, keepdim=True)),
-            "Differences are kept, and the lowest score is 0 now. What becomes of a "
-            "score that is 1000 above it?",
-            "After the subtraction no score of the row may be above 0. Which score "
-            "has to become 0?",
+            name="the minimum is subtracted, not the maximum",
+            function=lambda scores: _without_maximum(
+                scores - scores.amin(-1, keepdim=True)
+            ),
+            hint="Differences are kept, and the lowest score is 0 now. What becomes of "
+            "a score that is 1000 above it?",
+            more="After the subtraction no score of the row may be above 0. Which "
+            "score has to become 0?",
         ),
         Mistake(
-            "the maximum of each column is subtracted",
-            lambda scores: _without_maximum(scores - scores.amax(-2, keepdim=True)),
-            "Each key has a different number subtracted. What happens to the "
+            name="the maximum of each column is subtracted",
+            function=lambda scores: _without_maximum(
+                scores - scores.amax(-2, keepdim=True)
+            ),
+            hint="Each key has a different number subtracted. What happens to the "
             "differences within a row?",
-            "Each row is a softmax of its own: its maximum is taken over its keys.",
+            more="Each row is a softmax of its own: its maximum is taken over its "
+            "keys.",
         ),
         Mistake(
-            "a fixed number is subtracted",
-            lambda scores: _without_maximum(scores - 1000),
-            "Scores around 1000 are right. What is left of a row around 0?",
-            "The number may be different for each row. Which one fits a row?",
+            name="a fixed number is subtracted",
+            function=lambda scores: _without_maximum(scores - 1000),
+            hint="Scores around 1000 are right. What is left of a row around 0?",
+            more="The number may be different for each row. Which one fits a row?",
         ),
         Mistake(
-            "the maximum is subtracted in the numerator only",
-            lambda scores: _powers(scores) / scores.exp().sum(dim=-1, keepdim=True),
-            "You subtract the maximum in the numerator but not in the denominator. "
-            "Does the common factor still cancel?",
-            "Compute the powers once, and use the same ones in numerator and "
+            name="the maximum is subtracted in the numerator only",
+            function=lambda scores: (
+                _powers(scores) / scores.exp().sum(dim=-1, keepdim=True)
+            ),
+            hint="You subtract the maximum in the numerator but not in the "
+            "denominator. Does the common factor still cancel?",
+            more="Compute the powers once, and use the same ones in numerator and "
             "denominator.",
         ),
         Mistake(
-            "one sum for the whole table, and e to the 1000 overflows",
-            lambda scores: scores.exp() / scores.exp().sum(),
-            "Powers and a sum, good. But your sum runs over all rows, and e¹⁰⁰⁰ is "
-            "infinite. First the sum: what should each row add up to?",
-            "dim=-1 and keepdim=True make a sum for each row. Then: what may you "
+            name="one sum for the whole table, and e to the 1000 overflows",
+            function=lambda scores: scores.exp() / scores.exp().sum(),
+            hint="Powers and a sum, good. But your sum runs over all rows, and e¹⁰⁰⁰ "
+            "is infinite. First the sum: what should each row add up to?",
+            more="dim=-1 and keepdim=True make a sum for each row. Then: what may you "
             "subtract from a row before you take powers?",
         ),
         Mistake(
-            "one maximum and one sum for the whole table",
-            lambda scores: _global_powers(scores) / _global_powers(scores).sum(),
-            "No power overflows. But all rows share one maximum and one sum: how many "
-            "softmaxes does the table hold?",
-            "Each row has a maximum and a sum of its own: both need dim and keepdim.",
+            name="one maximum and one sum for the whole table",
+            function=lambda scores: (
+                _global_powers(scores) / _global_powers(scores).sum()
+            ),
+            hint="No power overflows. But all rows share one maximum and one sum: how "
+            "many softmaxes does the table hold?",
+            more="Each row has a maximum and a sum of its own: both need dim and "
+            "keepdim.",
         ),
         Mistake(
-            "an axis is lost",
-            lambda scores: _powers(scores) / _powers(scores).sum(dim=-1),
-            "A sum or a maximum over the last axis takes this axis away. What is left "
-            "is lined up with columns, not with rows.",
-            "An argument of sum and amax keeps the axis, with size 1.",
+            name="an axis is lost",
+            function=lambda scores: _powers(scores) / _powers(scores).sum(dim=-1),
+            hint="A sum or a maximum over the last axis takes this axis away. What is "
+            "left is lined up with columns, not with rows.",
+            more="An argument of sum and amax keeps the axis, with size 1.",
         ),
     ),
-    (
+    hint=(
         "Three steps per row. Begin with the second: powers of e.",
         "A common factor cancels, so you may subtract the same number from a row.",
         "Subtract the maximum of the row, take powers, divide by their sum.",
@@ -373,88 +412,94 @@ def _weights_and_values(generator):
 
 
 CONTEXT = Exercise(
-    "attention.context",
-    "Gives the context “… q e”, a mixture of values for each query, from weights "
-    "“… q k” and values “… k e”. It is all that attention hands on.",
-    ("weights", "values"),
-    context,
-    _weights_and_values,
-    (
+    name="attention.context",
+    statement="Gives the context “… q e”, a mixture of values for each query, from "
+    "weights “… q k” and values “… k e”. It is all that attention hands on.",
+    takes=("weights", "values"),
+    reference=context,
+    cases=_weights_and_values,
+    mistakes=(
         Mistake(
-            "weights times values, entry by entry",
-            lambda weights, values: weights * values,
-            "The star multiplies entry by entry, and only works where the sizes happen "
-            "to agree. Nothing is mixed yet.",
-            "One number of the context is a *sum* over all keys. Which product sums?",
+            name="weights times values, entry by entry",
+            function=lambda weights, values: weights * values,
+            hint="The star multiplies entry by entry, and only works where the sizes "
+            "happen to agree. Nothing is mixed yet.",
+            more="One number of the context is a *sum* over all keys. Which product "
+            "sums?",
         ),
         Mistake(
-            "weights transposed",
-            lambda weights, values: weights.transpose(-2, -1) @ values,
-            "You mix along the queries: each row of your result is what one key gave "
-            "away.",
-            "“q k, k e -> q e”: the axes that meet are already neighbors.",
+            name="weights transposed",
+            function=lambda weights, values: weights.transpose(-2, -1) @ values,
+            hint="You mix along the queries: each row of your result is what one key "
+            "gave away.",
+            more="“q k, k e -> q e”: the axes that meet are already neighbors.",
         ),
         Mistake(
-            "each text meets the values of all texts",
-            lambda weights, values: torch.tensordot(weights, values, ([-1], [-2])),
-            "Right for one text. For a batch your result has a second batch axis: the "
-            "weights of a text also mix the values of the others.",
-            "tensordot pairs everything in front of the axes that it sums over. Which "
-            "product goes through a batch text by text?",
+            name="each text meets the values of all texts",
+            function=lambda weights, values: torch.tensordot(
+                weights, values, ([-1], [-2])
+            ),
+            hint="Right for one text. For a batch your result has a second batch axis: "
+            "the weights of a text also mix the values of the others.",
+            more="tensordot pairs everything in front of the axes that it sums over. "
+            "Which product goes through a batch text by text?",
         ),
         Mistake(
-            "the plain average of the values",
-            lambda weights, values: values.mean(-2, keepdim=True).expand(
+            name="the plain average of the values",
+            function=lambda weights, values: values.mean(-2, keepdim=True).expand(
                 *weights.shape[:-1], values.shape[-1]
             ),
-            "Every query gets the same result. Your weights are not used.",
-            "Weighted: each value times its weight, then the sum over the keys.",
+            hint="Every query gets the same result. Your weights are not used.",
+            more="Weighted: each value times its weight, then the sum over the keys.",
         ),
         Mistake(
-            "only the best value",
-            lambda weights, values: (
+            name="only the best value",
+            function=lambda weights, values: (
                 F.one_hot(weights.argmax(-1), weights.shape[-1]).to(values) @ values
             ),
-            "A hard dictionary: the winner takes all. What about the other shares?",
-            "Do not choose. Every value goes in, times its weight.",
+            hint="A hard dictionary: the winner takes all. What about the other "
+            "shares?",
+            more="Do not choose. Every value goes in, times its weight.",
         ),
         Mistake(
-            "divided by the number of keys once more",
-            lambda weights, values: weights @ values / weights.shape[-1],
-            "The mixture is right, and then it is made smaller. What do the weights "
-            "of one query add up to?",
-            "Weights that add up to 1 are an average already.",
+            name="divided by the number of keys once more",
+            function=lambda weights, values: weights @ values / weights.shape[-1],
+            hint="The mixture is right, and then it is made smaller. What do the "
+            "weights of one query add up to?",
+            more="Weights that add up to 1 are an average already.",
         ),
         Mistake(
-            "a softmax of the weights",
-            lambda weights, values: weights.softmax(dim=-1) @ values,
-            "The weights are shares already. A second softmax makes them nearly equal.",
-            "What does one row of the weights add up to, before you touch it?",
+            name="a softmax of the weights",
+            function=lambda weights, values: weights.softmax(dim=-1) @ values,
+            hint="The weights are shares already. A second softmax makes them nearly "
+            "equal.",
+            more="What does one row of the weights add up to, before you touch it?",
         ),
         Mistake(
-            "values times weights",
-            lambda weights, values: values @ weights,
-            "The factors are in the wrong order, which only works where the sizes "
+            name="values times weights",
+            function=lambda weights, values: values @ weights,
+            hint="The factors are in the wrong order, which only works where the sizes "
             "happen to agree. Which axis does your product sum over?",
-            "“q k, k e -> q e”: k is the last axis of one factor and the first of "
+            more="“q k, k e -> q e”: k is the last axis of one factor and the first of "
             "the other.",
         ),
         Mistake(
-            "values transposed",
-            lambda weights, values: weights @ values.transpose(-2, -1),
-            "You sum over the width of the values, which only works where the sizes "
-            "happen to agree. What should the sum run over?",
-            "The keys of “q d, k d” had to be transposed. Do the values of “q k, k e”?",
+            name="values transposed",
+            function=lambda weights, values: weights @ values.transpose(-2, -1),
+            hint="You sum over the width of the values, which only works where the "
+            "sizes happen to agree. What should the sum run over?",
+            more="The keys of “q d, k d” had to be transposed. Do the values of “q k, "
+            "k e”?",
         ),
         Mistake(
-            "divided by the root of the width",
-            lambda weights, values: weights @ values / values.shape[-1] ** 0.5,
-            "The mixture is right, and then it is divided by a root. Which of the "
+            name="divided by the root of the width",
+            function=lambda weights, values: weights @ values / values.shape[-1] ** 0.5,
+            hint="The mixture is right, and then it is divided by a root. Which of the "
             "three steps does the scaling?",
-            "Weights that add up to 1 are an average already.",
+            more="Weights that add up to 1 are an average already.",
         ),
     ),
-    (
+    hint=(
         "Begin with one query: multiply each value by its weight and add up.",
         "For all queries at once this is a product that sums over k.",
         "“… q k” and “… k e” already have k where a matrix product wants it.",

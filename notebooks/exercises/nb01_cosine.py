@@ -54,98 +54,105 @@ def cosine_attention(
 
 
 COSINE = Exercise(
-    "attention.cosine",
-    "Gives the context “q e”; scores are the cosines of queries “q d” and keys “k d”, "
-    "divided by the temperature. The length of a vector no longer counts.",
-    ("queries", "keys", "values", "temperature"),
-    cosine_attention,
-    _cosine_inputs,
-    (
+    name="attention.cosine",
+    statement="Gives the context “q e”; scores are the cosines of queries “q d” and "
+    "keys “k d”, divided by the temperature. The length of a vector no longer counts.",
+    takes=("queries", "keys", "values", "temperature"),
+    reference=cosine_attention,
+    cases=_cosine_inputs,
+    mistakes=(
         Mistake(
-            "lengths still count",
-            lambda q, k, v, t: _mix(q @ k.T / t, v),
-            "Make a query twice as long: your answer changes. A cosine would not.",
-            "A cosine is the dot product of two vectors of length 1.",
+            name="lengths still count",
+            function=lambda q, k, v, t: _mix(q @ k.T / t, v),
+            hint="Make a query twice as long: your answer changes. A cosine would not.",
+            more="A cosine is the dot product of two vectors of length 1.",
         ),
         Mistake(
-            "only the queries have length 1",
-            lambda q, k, v, t: _mix(_unit(q) @ k.T / t, v),
-            "The length of a query is gone. That of a key still counts.",
-            "Both sides of a cosine are divided by their lengths.",
+            name="only the queries have length 1",
+            function=lambda q, k, v, t: _mix(_unit(q) @ k.T / t, v),
+            hint="The length of a query is gone. That of a key still counts.",
+            more="Both sides of a cosine are divided by their lengths.",
         ),
         Mistake(
-            "only the keys have length 1",
-            lambda q, k, v, t: _mix(q @ _unit(k).T / t, v),
-            "The length of a key is gone. That of a query still counts.",
-            "Both sides of the product need length 1.",
+            name="only the keys have length 1",
+            function=lambda q, k, v, t: _mix(q @ _unit(k).T / t, v),
+            hint="The length of a key is gone. That of a query still counts.",
+            more="Both sides of the product need length 1.",
         ),
         Mistake(
-            "divided by the root of d, too",
-            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T / t / q.shape[-1] ** 0.5, v),
-            "The cosines and the temperature are right, but then there is an extra "
-            "division. A cosine does not grow with d.",
-            "If you called the `attention` of section 4: it divides by √d inside.",
+            name="divided by the root of d, too",
+            function=lambda q, k, v, t: _mix(
+                _unit(q) @ _unit(k).T / t / q.shape[-1] ** 0.5, v
+            ),
+            hint="The cosines and the temperature are right, but then there is an "
+            "extra division. A cosine does not grow with d.",
+            more="If you called the `attention` of section 4: it divides by √d inside.",
         ),
         Mistake(
-            "multiplied by the temperature",
-            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T * t, v),
-            "A low temperature should be *cold*: one key takes nearly all.",
-            "What makes 0.9 and 0.8 differ more: times 0.1, or divided by 0.1?",
+            name="multiplied by the temperature",
+            function=lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T * t, v),
+            hint="A low temperature should be *cold*: one key takes nearly all.",
+            more="What makes 0.9 and 0.8 differ more: times 0.1, or divided by 0.1?",
         ),
         Mistake(
-            "no temperature",
-            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v),
-            "Cosines from −1 to 1 leave softmax lukewarm. Does a different "
+            name="no temperature",
+            function=lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v),
+            hint="Cosines from −1 to 1 leave softmax lukewarm. Does a different "
             "temperature change your weights?",
-            "Where does the temperature appear in section 3?",
+            more="Where does the temperature appear in section 3?",
         ),
         Mistake(
-            "columns of length 1",
-            lambda q, k, v, t: _mix(_column_unit(q) @ _column_unit(k).T / t, v),
-            "You give each *column* length 1. Whose length should be 1?",
-            "One query is one row: its length sums over the last axis.",
+            name="columns of length 1",
+            function=lambda q, k, v, t: _mix(
+                _column_unit(q) @ _column_unit(k).T / t, v
+            ),
+            hint="You give each *column* length 1. Whose length should be 1?",
+            more="One query is one row: its length sums over the last axis.",
         ),
         Mistake(
-            "divided by the squared lengths",
-            lambda q, k, v, t: _mix(_by_squares(q) @ _by_squares(k).T / t, v),
-            "A vector of length 2 gets length 1/2 in your version. What is missing "
-            "after the sum of squares?",
-            "The length of a vector is the root of the sum of its squares.",
+            name="divided by the squared lengths",
+            function=lambda q, k, v, t: _mix(_by_squares(q) @ _by_squares(k).T / t, v),
+            hint="A vector of length 2 gets length 1/2 in your version. What is "
+            "missing after the sum of squares?",
+            more="The length of a vector is the root of the sum of its squares.",
         ),
         Mistake(
-            "one length for the whole matrix",
-            lambda q, k, v, t: _mix(_frobenius_unit(q) @ _frobenius_unit(k).T / t, v),
-            "You divide all rows of a matrix by one number, so a long query is still "
-            "longer than the others. How many lengths do three queries have?",
-            "A norm without dim runs over everything. Which axis runs along a vector?",
+            name="one length for the whole matrix",
+            function=lambda q, k, v, t: _mix(
+                _frobenius_unit(q) @ _frobenius_unit(k).T / t, v
+            ),
+            hint="You divide all rows of a matrix by one number, so a long query is "
+            "still longer than the others. How many lengths do three queries have?",
+            more="A norm without dim runs over everything. Which axis runs along a "
+            "vector?",
         ),
         Mistake(
-            "scaled dot products in place of cosines",
-            lambda q, k, v, t: _mix(q @ k.T / q.shape[-1] ** 0.5 / t, v),
-            "These are the scores of section 4, divided by the temperature. Does a "
-            "long key still get more?",
-            "A cosine is the dot product of two vectors of length 1.",
+            name="scaled dot products in place of cosines",
+            function=lambda q, k, v, t: _mix(q @ k.T / q.shape[-1] ** 0.5 / t, v),
+            hint="These are the scores of section 4, divided by the temperature. Does "
+            "a long key still get more?",
+            more="A cosine is the dot product of two vectors of length 1.",
         ),
         Mistake(
-            "the softmax runs over the queries",
-            lambda q, k, v, t: (_unit(q) @ _unit(k).T / t).softmax(dim=0) @ v,
-            "The scores are right. Along which axis do your weights add up to 1?",
-            "Rows ask: each query shares its weight among the keys.",
+            name="the softmax runs over the queries",
+            function=lambda q, k, v, t: (_unit(q) @ _unit(k).T / t).softmax(dim=0) @ v,
+            hint="The scores are right. Along which axis do your weights add up to 1?",
+            more="Rows ask: each query shares its weight among the keys.",
         ),
         Mistake(
-            "the temperature comes after the softmax",
-            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v) / t,
-            "The weights of a query should add up to 1. What do yours add up to?",
-            "Look at the formula of section 3: what is divided by T there?",
+            name="the temperature comes after the softmax",
+            function=lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T, v) / t,
+            hint="The weights of a query should add up to 1. What do yours add up to?",
+            more="Look at the formula of section 3: what is divided by T there?",
         ),
         Mistake(
-            "the values have length 1, too",
-            lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T / t, _unit(v)),
-            "The weights are right. Which vectors does a cosine compare?",
-            "Values are mixed as they are: no score looks at them.",
+            name="the values have length 1, too",
+            function=lambda q, k, v, t: _mix(_unit(q) @ _unit(k).T / t, _unit(v)),
+            hint="The weights are right. Which vectors does a cosine compare?",
+            more="Values are mixed as they are: no score looks at them.",
         ),
     ),
-    (
+    hint=(
         "A cosine is the dot product of two vectors of length 1.",
         "F.normalize(x, dim=-1) gives every row the length 1. Do it to both sides.",
         "Divide their product by the temperature: these are the scores. Softmax and "
@@ -186,76 +193,80 @@ def look_up(color: int, animals: Tensor, colors: Tensor) -> Tensor:
 
 
 LOOK_UP = Exercise(
-    "attention.look_up",
-    "Gives the context “8”, within 0.01 of the one-hot vector of the animal that has "
-    "this color id, for ids of animals “k” and colors “k”. No training: you choose "
-    "what asks, what answers and what comes back.",
-    ("color", "animals", "colors"),
-    look_up,
-    _lists,
-    (
+    name="attention.look_up",
+    statement="Gives the context “8”, within 0.01 of the one-hot vector of the animal "
+    "that has this color id, for ids of animals “k” and colors “k”. No training: you "
+    "choose what asks, what answers and what comes back.",
+    takes=("color", "animals", "colors"),
+    reference=look_up,
+    cases=_lists,
+    mistakes=(
         Mistake(
-            "too warm",
-            lambda color, a, c: _answer(color, c, _one_hot(a), cold=1),
-            "The right animal leads, but all the others are in the mixture too. Is a "
-            "lead of 1 cold enough?",
-            "Section 3: which number makes a softmax cold? Equal one-hots score 1, "
-            "others 0.",
+            name="too warm",
+            function=lambda color, a, c: _answer(color, c, _one_hot(a), cold=1),
+            hint="The right animal leads, but all the others are in the mixture too. "
+            "Is a lead of 1 cold enough?",
+            more="Section 3: which number makes a softmax cold? Equal one-hots score "
+            "1, others 0.",
         ),
         Mistake(
-            "ten times is not cold enough",
-            lambda color, a, c: _answer(color, c, _one_hot(a), cold=10),
-            "Nearly. The root of 8 divides your 10, and a lead of 3.5 leaves a few "
-            "percent to each of the others.",
-            "Within 0.01 of the one-hot vector: try a much larger factor.",
+            name="ten times is not cold enough",
+            function=lambda color, a, c: _answer(color, c, _one_hot(a), cold=10),
+            hint="Nearly. The root of 8 divides your 10, and a lead of 3.5 leaves a "
+            "few percent to each of the others.",
+            more="Within 0.01 of the one-hot vector: try a much larger factor.",
         ),
         Mistake(
-            "only the root of 8 is undone",
-            lambda color, a, c: _answer(color, c, _one_hot(a), cold=8**0.5),
-            "The division inside is undone, so the lead is 1. How much does a lead of "
-            "1 leave to the others?",
-            "Within 0.01 of the one-hot vector: try a much larger factor.",
+            name="only the root of 8 is undone",
+            function=lambda color, a, c: _answer(color, c, _one_hot(a), cold=8**0.5),
+            hint="The division inside is undone, so the lead is 1. How much does a "
+            "lead of 1 leave to the others?",
+            more="Within 0.01 of the one-hot vector: try a much larger factor.",
         ),
         Mistake(
-            "the animals answer, the colors come back",
-            lambda color, a, c: _answer(color, a, _one_hot(c)),
-            "You compare the color with *animals*. What should it be compared with?",
-            "Keys are what the query is compared with; values are what comes back.",
+            name="the animals answer, the colors come back",
+            function=lambda color, a, c: _answer(color, a, _one_hot(c)),
+            hint="You compare the color with *animals*. What should it be compared "
+            "with?",
+            more="Keys are what the query is compared with; values are what comes "
+            "back.",
         ),
         Mistake(
-            "the color comes back",
-            lambda color, a, c: _answer(color, c, _one_hot(c)),
-            "The lookup works. Yet what you hand over is the color that was asked for.",
-            "Keys and values need not be the same thing. What do you want to know?",
+            name="the color comes back",
+            function=lambda color, a, c: _answer(color, c, _one_hot(c)),
+            hint="The lookup works. Yet what you hand over is the color that was asked "
+            "for.",
+            more="Keys and values need not be the same thing. What do you want to "
+            "know?",
         ),
         Mistake(
-            "the color is compared with animals",
-            lambda color, a, c: _answer(color, a, _one_hot(a)),
-            "Animals come back, but a color was compared with animals.",
-            "The keys are one-hot vectors of the same kind of thing as the query.",
+            name="the color is compared with animals",
+            function=lambda color, a, c: _answer(color, a, _one_hot(a)),
+            hint="Animals come back, but a color was compared with animals.",
+            more="The keys are one-hot vectors of the same kind of thing as the query.",
         ),
         Mistake(
-            "the place instead of the animal",
-            lambda color, a, c: _answer(color, c, torch.eye(len(c))),
-            "These are the weights: *where* the animal is. Which animal is it?",
-            "One product is missing: weights times values.",
+            name="the place instead of the animal",
+            function=lambda color, a, c: _answer(color, c, torch.eye(len(c))),
+            hint="These are the weights: *where* the animal is. Which animal is it?",
+            more="One product is missing: weights times values.",
         ),
         Mistake(
-            "one row in place of a vector",
-            lambda color, a, c: _answer(color, c, _one_hot(a))[None],
-            "The numbers are right. Attention answers a table of queries, and your "
-            "table has one row.",
-            "The context of one query is one vector: take row 0.",
+            name="one row in place of a vector",
+            function=lambda color, a, c: _answer(color, c, _one_hot(a))[None],
+            hint="The numbers are right. Attention answers a table of queries, and "
+            "your table has one row.",
+            more="The context of one query is one vector: take row 0.",
         ),
         Mistake(
-            "too warm, and one row in place of a vector",
-            lambda color, a, c: _answer(color, c, _one_hot(a), cold=1)[None],
-            "The right animal leads, in a table of one row. But all the others are in "
-            "the mixture too: is a lead of 1 cold enough?",
-            "Take row 0. And section 3: which number makes a softmax cold?",
+            name="too warm, and one row in place of a vector",
+            function=lambda color, a, c: _answer(color, c, _one_hot(a), cold=1)[None],
+            hint="The right animal leads, in a table of one row. But all the others "
+            "are in the mixture too: is a lead of 1 cold enough?",
+            more="Take row 0. And section 3: which number makes a softmax cold?",
         ),
     ),
-    (
+    hint=(
         "Three lines: what asks, what is compared with it, what comes back.",
         "The query comes from the color, the keys from the colors, the values from the "
         "animals, each of them one-hot.",

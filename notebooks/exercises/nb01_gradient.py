@@ -27,150 +27,154 @@ def _rows(generator):
 
 
 GRADIENT = Exercise(
-    "attention.gradient",
-    "Gives the gradients of the scores “… q k” for the weights “… q k” that softmax "
-    "made of them and the gradients of these weights “… q k”. Each score moves all "
-    "weights of its row.",
-    ("weights", "gradients"),
-    through_softmax,
-    _rows,
-    (
+    name="attention.gradient",
+    statement="Gives the gradients of the scores “… q k” for the weights “… q k” that "
+    "softmax made of them and the gradients of these weights “… q k”. Each score moves "
+    "all weights of its row.",
+    takes=("weights", "gradients"),
+    reference=through_softmax,
+    cases=_rows,
+    mistakes=(
         Mistake(
-            "only the slope of a weight by its own score",
-            lambda weights, gradients: weights * (1 - weights) * gradients,
-            "You follow each score to its own weight. When one score rises, what "
+            name="only the slope of a weight by its own score",
+            function=lambda weights, gradients: weights * (1 - weights) * gradients,
+            hint="You follow each score to its own weight. When one score rises, what "
             "happens to the other weights of the row?",
-            "Add the terms for k ≠ j: each is gradient k times the slope −w_k w_j.",
+            more="Add the terms for k ≠ j: each is gradient k times the slope −w_k "
+            "w_j.",
         ),
         Mistake(
-            "the slope by another score has a plus",
-            lambda weights, gradients: (
+            name="the slope by another score has a plus",
+            function=lambda weights, gradients: (
                 weights
                 * (
                     gradients * (1 - 2 * weights)
                     + (weights * gradients).sum(dim=-1, keepdim=True)
                 )
             ),
-            "When one score rises, the other weights of its row fall. In your sum they "
-            "rise.",
-            "The slope of weight k by score j is −w_k w_j where k and j differ.",
+            hint="When one score rises, the other weights of its row fall. In your sum "
+            "they rise.",
+            more="The slope of weight k by score j is −w_k w_j where k and j differ.",
         ),
         Mistake(
-            "nothing is subtracted",
-            lambda weights, gradients: weights * gradients,
-            "If all gradients of a row are equal, no score matters, since the weights "
-            "add up to 1. Your result is not 0 there.",
-            "What all weights of the row have in common has to go: their mixture.",
+            name="nothing is subtracted",
+            function=lambda weights, gradients: weights * gradients,
+            hint="If all gradients of a row are equal, no score matters, since the "
+            "weights add up to 1. Your result is not 0 there.",
+            more="What all weights of the row have in common has to go: their mixture.",
         ),
         Mistake(
-            "the plain mean is subtracted",
-            lambda weights, gradients: (
+            name="the plain mean is subtracted",
+            function=lambda weights, gradients: (
                 weights * (gradients - gradients.mean(dim=-1, keepdim=True))
             ),
-            "You subtract a mean in which every key counts equally. Do they in "
+            hint="You subtract a mean in which every key counts equally. Do they in "
             "softmax?",
-            "Weighted: each gradient times its weight, then the sum over the keys.",
+            more="Weighted: each gradient times its weight, then the sum over the "
+            "keys.",
         ),
         Mistake(
-            "the factor in front is missing",
-            lambda weights, gradients: (
+            name="the factor in front is missing",
+            function=lambda weights, gradients: (
                 gradients - (weights * gradients).sum(dim=-1, keepdim=True)
             ),
-            "The difference is right. Yet a weight of 0 hardly moves with its score.",
-            "Both slopes contain w_j. Where is it in yours?",
+            hint="The difference is right. Yet a weight of 0 hardly moves with its "
+            "score.",
+            more="Both slopes contain w_j. Where is it in yours?",
         ),
         Mistake(
-            "the whole sum is subtracted from each product",
-            lambda weights, gradients: (
+            name="the whole sum is subtracted from each product",
+            function=lambda weights, gradients: (
                 weights * gradients - (weights * gradients).sum(dim=-1, keepdim=True)
             ),
-            "The first product is right. Then you subtract the same number from every "
-            "product of the row. Should it be the same, whatever the weight of the "
-            "score?",
-            "Write the term for k down: gradient k times −w_k w_j. Which factor is "
-            "not in your sum?",
+            hint="The first product is right. Then you subtract the same number from "
+            "every product of the row. Should it be the same, whatever the weight of "
+            "the score?",
+            more="Write the term for k down: gradient k times −w_k w_j. Which factor "
+            "is not in your sum?",
         ),
         Mistake(
-            "the sign is turned round",
-            lambda weights, gradients: (
+            name="the sign is turned round",
+            function=lambda weights, gradients: (
                 weights * ((weights * gradients).sum(dim=-1, keepdim=True) - gradients)
             ),
-            "Every number has the wrong sign. A higher score makes its own weight "
+            hint="Every number has the wrong sign. A higher score makes its own weight "
             "larger, not smaller.",
-            "The slope by its own score, w (1 − w), is positive.",
+            more="The slope by its own score, w (1 − w), is positive.",
         ),
         Mistake(
-            "the sum runs over the queries",
-            lambda weights, gradients: (
+            name="the sum runs over the queries",
+            function=lambda weights, gradients: (
                 weights * (gradients - (weights * gradients).sum(dim=-2, keepdim=True))
             ),
-            "You add up over the queries. Does the score of one query move the "
+            hint="You add up over the queries. Does the score of one query move the "
             "weights of another?",
-            "One row is one softmax: the sum runs along the last axis.",
+            more="One row is one softmax: the sum runs along the last axis.",
         ),
         Mistake(
-            "the weights are multiplied twice",
-            lambda weights, gradients: (
+            name="the weights are multiplied twice",
+            function=lambda weights, gradients: (
                 weights
                 * (gradients - (weights**2 * gradients).sum(dim=-1, keepdim=True))
             ),
-            "In the sum, each term has one factor w too many.",
-            "Σ g_k · (−w_k w_j): w_j does not depend on k, so it leaves the sum.",
+            hint="In the sum, each term has one factor w too many.",
+            more="Σ g_k · (−w_k w_j): w_j does not depend on k, so it leaves the sum.",
         ),
         Mistake(
-            "one sum for all rows",
-            lambda weights, gradients: (
+            name="one sum for all rows",
+            function=lambda weights, gradients: (
                 weights * (gradients - (weights * gradients).sum())
             ),
-            "Right for a single row. With several rows, each is changed by the "
+            hint="Right for a single row. With several rows, each is changed by the "
             "gradients of the others.",
-            "A sum without dim runs over everything. One row is one softmax.",
+            more="A sum without dim runs over everything. One row is one softmax.",
         ),
         Mistake(
-            "its own weight is subtracted twice",
-            lambda weights, gradients: (
+            name="its own weight is subtracted twice",
+            function=lambda weights, gradients: (
                 weights
                 * (
                     gradients * (1 - weights)
                     - (weights * gradients).sum(dim=-1, keepdim=True)
                 )
             ),
-            "The slope w (1 − w) is there, and your sum over the other weights is "
+            hint="The slope w (1 − w) is there, and your sum over the other weights is "
             "there. Does that sum leave out j itself?",
-            "Write the terms of three keys down: one with w (1 − w), two without.",
+            more="Write the terms of three keys down: one with w (1 − w), two without.",
         ),
         Mistake(
-            "only the slopes of the other weights",
-            lambda weights, gradients: (
+            name="only the slopes of the other weights",
+            function=lambda weights, gradients: (
                 weights
                 * (
                     weights * gradients
                     - (weights * gradients).sum(dim=-1, keepdim=True)
                 )
             ),
-            "You follow each score to the other weights. Does it move its own, too?",
-            "The term for k = j has the other slope, w (1 − w).",
+            hint="You follow each score to the other weights. Does it move its own, "
+            "too?",
+            more="The term for k = j has the other slope, w (1 − w).",
         ),
         Mistake(
-            "the mixture is added",
-            lambda weights, gradients: (
+            name="the mixture is added",
+            function=lambda weights, gradients: (
                 weights * (gradients + (weights * gradients).sum(dim=-1, keepdim=True))
             ),
-            "If all gradients of a row are equal, no score matters, and the result is "
-            "0. What is yours there?",
-            "What sign does the slope of a weight by another score have?",
+            hint="If all gradients of a row are equal, no score matters, and the "
+            "result is 0. What is yours there?",
+            more="What sign does the slope of a weight by another score have?",
         ),
         Mistake(
-            "the mixture is divided by the number of keys",
-            lambda weights, gradients: (
+            name="the mixture is divided by the number of keys",
+            function=lambda weights, gradients: (
                 weights * (gradients - (weights * gradients).mean(dim=-1, keepdim=True))
             ),
-            "You take the mean of weights times gradients. Is there a division by the "
-            "number of keys in the chain rule?",
-            "The weights add up to 1: their sum is an average already.",
+            hint="You take the mean of weights times gradients. Is there a division by "
+            "the number of keys in the chain rule?",
+            more="The weights add up to 1: their sum is an average already.",
         ),
     ),
-    (
+    hint=(
         "Write the sum for three keys on paper: three terms, one of them with the "
         "slope w (1 − w).",
         "w_j (1 − w_j) = w_j − w_j w_j. So every term, also that of j itself, has a "

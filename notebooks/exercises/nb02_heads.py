@@ -34,61 +34,63 @@ def _pieces(x, num_heads):
 
 
 SPLIT = Exercise(
-    "heads.split",
-    "Gives “b h t d” from x “b t (h d)”: each head owns some columns and sees every "
-    "position. Cut along the wrong axis it runs all the same, and learns worse.",
-    ("x", "num_heads"),
-    split,
-    _projected,
-    (
+    name="heads.split",
+    statement="Gives “b h t d” from x “b t (h d)”: each head owns some columns and "
+    "sees every position. Cut along the wrong axis it runs all the same, and learns "
+    "worse.",
+    takes=("x", "num_heads"),
+    reference=split,
+    cases=_projected,
+    mistakes=(
         Mistake(
-            "reshaped without transposing",
-            lambda x, h: x.reshape(len(x), h, x.shape[1], -1),
-            "The shape is right, but head 0 got the first *positions*, not the first "
-            "columns.",
-            "A reshape never moves a number past another. Cut the last axis in two "
-            "first, then swap two axes.",
+            name="reshaped without transposing",
+            function=lambda x, h: x.reshape(len(x), h, x.shape[1], -1),
+            hint="The shape is right, but head 0 got the first *positions*, not the "
+            "first columns.",
+            more="A reshape never moves a number past another. Cut the last axis in "
+            "two first, then swap two axes.",
         ),
         Mistake(
-            "heads still behind the positions",
-            _pieces,
-            "The cut is right. The heads come third; where should they be?",
-            "“b t h d” should become “b h t d”: swap two axes.",
+            name="heads still behind the positions",
+            function=_pieces,
+            hint="The cut is right. The heads come third; where should they be?",
+            more="“b t h d” should become “b h t d”: swap two axes.",
         ),
         Mistake(
-            "a head takes every h-th column",
-            lambda x, h: rearrange(x, "b t (d h) -> b h t d", h=h),
-            "The heads are interleaved like cards. In “(h d)” the head index changes "
-            "slowly.",
-            "Cut the last axis into (heads, width), in this order.",
+            name="a head takes every h-th column",
+            function=lambda x, h: rearrange(x, "b t (d h) -> b h t d", h=h),
+            hint="The heads are interleaved like cards. In “(h d)” the head index "
+            "changes slowly.",
+            more="Cut the last axis into (heads, width), in this order.",
         ),
         Mistake(
-            "positions and columns exchanged",
-            lambda x, h: rearrange(x, "b t (h d) -> b h d t", h=h),
-            "One swap too many: within a head, positions are rows.",
-            "From “b t h d” to “b h t d” two axes change places; the last one stays.",
+            name="positions and columns exchanged",
+            function=lambda x, h: rearrange(x, "b t (h d) -> b h d t", h=h),
+            hint="One swap too many: within a head, positions are rows.",
+            more="From “b t h d” to “b h t d” two axes change places; the last one "
+            "stays.",
         ),
         Mistake(
-            "cut as many pieces as a head is wide",
-            lambda x, h: _pieces(x, x.shape[-1] // h).transpose(1, 2),
-            "You have as many heads as a head should have columns.",
-            "Two numbers multiply to the width. Which of them is num_heads?",
+            name="cut as many pieces as a head is wide",
+            function=lambda x, h: _pieces(x, x.shape[-1] // h).transpose(1, 2),
+            hint="You have as many heads as a head should have columns.",
+            more="Two numbers multiply to the width. Which of them is num_heads?",
         ),
         Mistake(
-            "exchanged first, then cut",
-            lambda x, h: x.transpose(1, 2).reshape(len(x), h, x.shape[1], -1),
-            "The shape is right, but each row of a head holds columns at several "
+            name="exchanged first, then cut",
+            function=lambda x, h: x.transpose(1, 2).reshape(len(x), h, x.shape[1], -1),
+            hint="The shape is right, but each row of a head holds columns at several "
             "positions. Which comes first, the cut or the swap?",
-            "Cut the last axis while it still holds the columns.",
+            more="Cut the last axis while it still holds the columns.",
         ),
         Mistake(
-            "heads in front of the batch",
-            lambda x, h: rearrange(x, "b t (h d) -> h b t d", h=h),
-            "The cut is right. The heads come first; where should they be?",
-            "A sentence keeps its heads together: the batch stays in front.",
+            name="heads in front of the batch",
+            function=lambda x, h: rearrange(x, "b t (h d) -> h b t d", h=h),
+            hint="The cut is right. The heads come first; where should they be?",
+            more="A sentence keeps its heads together: the batch stays in front.",
         ),
     ),
-    (
+    hint=(
         "You have three axes, (b, t, h·d), and want four. Which of the three is cut?",
         "`reshape` cuts the last axis in two: first the heads, then the width of each.",
         "Now you have (b, t, h, d). One swap of two axes brings the heads forward.",
@@ -114,60 +116,63 @@ def _contexts(generator):
 
 
 MERGE = Exercise(
-    "heads.merge",
-    "Gives “b q (h d)” from context “b h q d”: the way back, so that the output "
-    "projection sees all heads of a position.",
-    ("context",),
-    merge,
-    _contexts,
-    (
+    name="heads.merge",
+    statement="Gives “b q (h d)” from context “b h q d”: the way back, so that the "
+    "output projection sees all heads of a position.",
+    takes=("context",),
+    reference=merge,
+    cases=_contexts,
+    mistakes=(
         Mistake(
-            "reshaped without transposing",
-            lambda x: x.reshape(len(x), x.shape[2], -1),
-            "The shape is right, but each of your rows holds many positions of a head.",
-            "A reshape joins neighbors. Which two axes must be neighbors before it?",
+            name="reshaped without transposing",
+            function=lambda x: x.reshape(len(x), x.shape[2], -1),
+            hint="The shape is right, but each of your rows holds many positions of a "
+            "head.",
+            more="A reshape joins neighbors. Which two axes must be neighbors before "
+            "it?",
         ),
         Mistake(
-            "the wrong two axes change places",
-            lambda x: x.transpose(2, 3).reshape(len(x), x.shape[2], -1),
-            "You swap positions and columns. Each of your rows still holds many "
+            name="the wrong two axes change places",
+            function=lambda x: x.transpose(2, 3).reshape(len(x), x.shape[2], -1),
+            hint="You swap positions and columns. Each of your rows still holds many "
             "positions.",
-            "Which axis has to be next to the columns before you reshape?",
+            more="Which axis has to be next to the columns before you reshape?",
         ),
         Mistake(
-            "the heads are added up",
-            lambda x: x.sum(dim=1),
-            "Once they are added up, nothing can tell which head said what.",
-            "Heads go side by side: the width of the result is h times d.",
+            name="the heads are added up",
+            function=lambda x: x.sum(dim=1),
+            hint="Once they are added up, nothing can tell which head said what.",
+            more="Heads go side by side: the width of the result is h times d.",
         ),
         Mistake(
-            "the heads are averaged",
-            lambda x: x.mean(dim=1),
-            "An average is what several heads should avoid: see section 1.",
-            "Heads go side by side: the width of the result is h times d.",
+            name="the heads are averaged",
+            function=lambda x: x.mean(dim=1),
+            hint="An average is what several heads should avoid: see section 1.",
+            more="Heads go side by side: the width of the result is h times d.",
         ),
         Mistake(
-            "the heads are interleaved",
-            lambda x: rearrange(x, "b h q d -> b q (d h)"),
-            "Split would not undo this: the columns of a head are not neighbors.",
-            "In “(h d)” the head index changes slowly: all columns of head 0 come "
+            name="the heads are interleaved",
+            function=lambda x: rearrange(x, "b h q d -> b q (d h)"),
+            hint="Split would not undo this: the columns of a head are not neighbors.",
+            more="In “(h d)” the head index changes slowly: all columns of head 0 come "
             "first.",
         ),
         Mistake(
-            "merged into a longer sentence",
-            lambda x: rearrange(x, "b h q d -> b (h q) d"),
-            "Your sentence became h times as long. The *width* should grow.",
-            "Which axis do the heads have to be next to before you reshape?",
+            name="merged into a longer sentence",
+            function=lambda x: rearrange(x, "b h q d -> b (h q) d"),
+            hint="Your sentence became h times as long. The *width* should grow.",
+            more="Which axis do the heads have to be next to before you reshape?",
         ),
         Mistake(
-            "joined first, then exchanged",
-            lambda x: x.reshape(len(x), -1, x.shape[2]).transpose(1, 2),
-            "The shape is right, but heads and columns were not neighbors when you "
-            "joined them. Which comes first?",
-            "A reshape joins neighbors. Bring heads and columns together before it.",
+            name="joined first, then exchanged",
+            function=lambda x: x.reshape(len(x), -1, x.shape[2]).transpose(1, 2),
+            hint="The shape is right, but heads and columns were not neighbors when "
+            "you joined them. Which comes first?",
+            more="A reshape joins neighbors. Bring heads and columns together before "
+            "it.",
         ),
     ),
-    (
+    hint=(
         "Do the steps of split backwards.",
         "The last step of split swapped two axes. Swap them again: (b, q, h, d).",
         "Now `reshape` joins the last two axes into one that is h·d wide.",
@@ -191,84 +196,89 @@ def _four(m, w):
 
 
 COUNT = Exercise(
-    "heads.count",
-    "Gives the number of parameters, biases included, of a layer with this d_model, "
-    "num_heads and head_dim. So you know what a layer costs before you build it.",
-    ("d_model", "num_heads", "head_dim"),
-    count,
-    lambda generator: [(64, 3, 10), (12, 2, 5), (30, 7, 4), (5, 1, 1)],
-    (
+    name="heads.count",
+    statement="Gives the number of parameters, biases included, of a layer with this "
+    "d_model, num_heads and head_dim. So you know what a layer costs before you build "
+    "it.",
+    takes=("d_model", "num_heads", "head_dim"),
+    reference=count,
+    cases=lambda generator: [(64, 3, 10), (12, 2, 5), (30, 7, 4), (5, 1, 1)],
+    mistakes=(
         Mistake(
-            "biases forgotten",
-            lambda m, h, d: 4 * m * h * d,
-            "All four matrices are there. What else does nn.Linear hold?",
-            "Each of the four layers adds one number per *output*.",
+            name="biases forgotten",
+            function=lambda m, h, d: 4 * m * h * d,
+            hint="All four matrices are there. What else does nn.Linear hold?",
+            more="Each of the four layers adds one number per *output*.",
         ),
         Mistake(
-            "the output projection forgotten",
-            lambda m, h, d: 3 * (m * h * d + h * d),
-            "Queries, keys and values are there. What leads back to d_model?",
-            "W_o goes from num_heads · head_dim to d_model, and has a bias.",
+            name="the output projection forgotten",
+            function=lambda m, h, d: 3 * (m * h * d + h * d),
+            hint="Queries, keys and values are there. What leads back to d_model?",
+            more="W_o goes from num_heads · head_dim to d_model, and has a bias.",
         ),
         Mistake(
-            "head_dim ignored",
-            lambda m, h, d: _four(m, m),
-            "Right for the standard layer. Here the heads need not add up to d_model.",
-            "The projections are num_heads · head_dim wide.",
+            name="head_dim ignored",
+            function=lambda m, h, d: _four(m, m),
+            hint="Right for the standard layer. Here the heads need not add up to "
+            "d_model.",
+            more="The projections are num_heads · head_dim wide.",
         ),
         Mistake(
-            "head_dim is computed from d_model",
-            lambda m, h, d: _four(m, m // h * h),
-            "You divide d_model by the number of heads. One of the three arguments is "
-            "not used then.",
-            "Here the heads need not add up to d_model: head_dim says how wide one is.",
+            name="head_dim is computed from d_model",
+            function=lambda m, h, d: _four(m, m // h * h),
+            hint="You divide d_model by the number of heads. One of the three "
+            "arguments is not used then.",
+            more="Here the heads need not add up to d_model: head_dim says how wide "
+            "one is.",
         ),
         Mistake(
-            "one head only",
-            lambda m, h, d: _four(m, d),
-            "That is a layer with a single head.",
-            "Side by side, the heads are num_heads · head_dim wide.",
+            name="one head only",
+            function=lambda m, h, d: _four(m, d),
+            hint="That is a layer with a single head.",
+            more="Side by side, the heads are num_heads · head_dim wide.",
         ),
         Mistake(
-            "the last bias has the width of the heads",
-            lambda m, h, d: 4 * (m * h * d + h * d),
-            "The matrices are right, one bias is not. What comes out of W_o?",
-            "A bias is as long as the *output* of its layer.",
+            name="the last bias has the width of the heads",
+            function=lambda m, h, d: 4 * (m * h * d + h * d),
+            hint="The matrices are right, one bias is not. What comes out of W_o?",
+            more="A bias is as long as the *output* of its layer.",
         ),
         Mistake(
-            "an output bias for each head",
-            lambda m, h, d: 4 * m * h * d + 3 * h * d + h * m,
-            "The matrices are right. How many biases does the output projection have?",
-            "W_o is one nn.Linear for all heads together, with one bias.",
+            name="an output bias for each head",
+            function=lambda m, h, d: 4 * m * h * d + 3 * h * d + h * m,
+            hint="The matrices are right. How many biases does the output projection "
+            "have?",
+            more="W_o is one nn.Linear for all heads together, with one bias.",
         ),
         Mistake(
-            "the output bias forgotten",
-            lambda m, h, d: 4 * m * h * d + 3 * h * d,
-            "Four matrices and three biases. Which layer has none in your count?",
-            "Each of the four layers adds one number per *output*.",
+            name="the output bias forgotten",
+            function=lambda m, h, d: 4 * m * h * d + 3 * h * d,
+            hint="Four matrices and three biases. Which layer has none in your count?",
+            more="Each of the four layers adds one number per *output*.",
         ),
         Mistake(
-            "every bias has the width of the model",
-            lambda m, h, d: 4 * m * h * d + 4 * m,
-            "The matrices are right. What comes out of the projections of queries, "
-            "keys and values?",
-            "A bias is as long as the *output* of its layer.",
+            name="every bias has the width of the model",
+            function=lambda m, h, d: 4 * m * h * d + 4 * m,
+            hint="The matrices are right. What comes out of the projections of "
+            "queries, keys and values?",
+            more="A bias is as long as the *output* of its layer.",
         ),
         Mistake(
-            "the output matrix reads one head only",
-            lambda m, h, d: 3 * (m * h * d + h * d) + d * m + m,
-            "Queries, keys and values are right. How many heads does the output "
+            name="the output matrix reads one head only",
+            function=lambda m, h, d: 3 * (m * h * d + h * d) + d * m + m,
+            hint="Queries, keys and values are right. How many heads does the output "
             "projection read?",
-            "W_o takes all heads side by side, not one after the other.",
+            more="W_o takes all heads side by side, not one after the other.",
         ),
         Mistake(
-            "a square output matrix",
-            lambda m, h, d: 3 * (m * h * d + h * d) + m * m + m,
-            "Queries, keys and values are right. What goes into the output projection?",
-            "W_o takes all heads side by side and gives d_model numbers.",
+            name="a square output matrix",
+            function=lambda m, h, d: 3 * (m * h * d + h * d) + m * m + m,
+            hint="Queries, keys and values are right. What goes into the output "
+            "projection?",
+            more="W_o takes all heads side by side and gives d_model numbers.",
         ),
     ),
-    (
+    hint=(
         "The layer holds four nn.Linear. How many numbers does one have, with its "
         "bias?",
         "in · out for the matrix, and out for the bias.",
@@ -352,140 +362,147 @@ def _scaled_by_words(x, w_q, w_k, w_v, w_o, num_heads):
 
 
 LAYER = Exercise(
-    "heads.layer",
-    "Gives the output “b t o” of a whole layer without biases: words x “b t m” look at "
-    "each other by w_q and w_k “m (h d)”, w_v “m (h e)”, w_o “(h e) o”. You will meet "
-    "it in every block.",
-    ("x", "w_q", "w_k", "w_v", "w_o", "num_heads"),
-    multi_head,
-    _sentences,
-    (
+    name="heads.layer",
+    statement="Gives the output “b t o” of a whole layer without biases: words x “b t "
+    "m” look at each other by w_q and w_k “m (h d)”, w_v “m (h e)”, w_o “(h e) o”. You "
+    "will meet it in every block.",
+    takes=("x", "w_q", "w_k", "w_v", "w_o", "num_heads"),
+    reference=multi_head,
+    cases=_sentences,
+    mistakes=(
         Mistake(
-            "scaled by the width of all heads together",
-            _variant(scale=lambda x, w_q: w_q.shape[1]),
-            "Everything is right but the scale. Over how many numbers does one dot "
-            "product sum?",
-            "Each head compares its own d columns, not all h · d.",
+            name="scaled by the width of all heads together",
+            function=_variant(scale=lambda x, w_q: w_q.shape[1]),
+            hint="Everything is right but the scale. Over how many numbers does one "
+            "dot product sum?",
+            more="Each head compares its own d columns, not all h · d.",
         ),
         Mistake(
-            "scaled by the width of the words",
-            _variant(scale=lambda x, w_q: x.shape[-1]),
-            "You divide by the root of the width of x. No rows of x are compared here.",
-            "The scale belongs to the queries: how wide are they within a head?",
+            name="scaled by the width of the words",
+            function=_variant(scale=lambda x, w_q: x.shape[-1]),
+            hint="You divide by the root of the width of x. No rows of x are compared "
+            "here.",
+            more="The scale belongs to the queries: how wide are they within a head?",
         ),
         Mistake(
-            "scaled by the width of the values",
-            _scaled_by_values,
-            "You divide by the root of the width of a value. Values take no part in a "
-            "score.",
-            "Over how many numbers does the dot product of a query and a key sum?",
+            name="scaled by the width of the values",
+            function=_scaled_by_values,
+            hint="You divide by the root of the width of a value. Values take no part "
+            "in a score.",
+            more="Over how many numbers does the dot product of a query and a key sum?",
         ),
         Mistake(
-            "not scaled",
-            _variant(scale=lambda x, w_q: 1),
-            "One division is missing between the scores and the softmax.",
-            "Look at the formula of section 2: what are the scores divided by?",
+            name="not scaled",
+            function=_variant(scale=lambda x, w_q: 1),
+            hint="One division is missing between the scores and the softmax.",
+            more="Look at the formula of section 2: what are the scores divided by?",
         ),
         Mistake(
-            "the softmax runs over the queries",
-            _variant(axis=-2),
-            "Your weights add up to 1 along the wrong axis: the queries compete.",
-            "Scores are “b h q k”. Each query shares its weight among the keys.",
+            name="the softmax runs over the queries",
+            function=_variant(axis=-2),
+            hint="Your weights add up to 1 along the wrong axis: the queries compete.",
+            more="Scores are “b h q k”. Each query shares its weight among the keys.",
         ),
         Mistake(
-            "a single head",
-            lambda x, w_q, w_k, w_v, w_o, h: multi_head(x, w_q, w_k, w_v, w_o, 1),
-            "That is one wide head. Where does num_heads come in?",
-            "Cut queries, keys and values into heads before they meet.",
+            name="a single head",
+            function=lambda x, w_q, w_k, w_v, w_o, h: multi_head(
+                x, w_q, w_k, w_v, w_o, 1
+            ),
+            hint="That is one wide head. Where does num_heads come in?",
+            more="Cut queries, keys and values into heads before they meet.",
         ),
         Mistake(
-            "cut and joined without transposing",
-            _variant(cut=_torn, join=_glued),
-            "Your heads share out the *words*: see the bug of section 10.",
-            "Cut the last axis first, then bring the heads forward; and back again.",
+            name="cut and joined without transposing",
+            function=_variant(cut=_torn, join=_glued),
+            hint="Your heads share out the *words*: see the bug of section 10.",
+            more="Cut the last axis first, then bring the heads forward; and back "
+            "again.",
         ),
         Mistake(
-            "joined without transposing",
-            _variant(join=_glued),
-            "The heads are right. In your rows, positions and heads are mixed up.",
-            "Before you join, heads and width must be neighbors: “b q h e”.",
+            name="joined without transposing",
+            function=_variant(join=_glued),
+            hint="The heads are right. In your rows, positions and heads are mixed up.",
+            more="Before you join, heads and width must be neighbors: “b q h e”.",
         ),
         Mistake(
-            "joined with the width before the head",
-            _variant(join=lambda context: rearrange(context, "b h q d -> b q (d h)")),
-            "The heads are right. In your rows the first numbers of all heads come "
-            "side by side, then all the second ones.",
-            "The rows of w_o are “(h e)”: all numbers of head 0 come first.",
+            name="joined with the width before the head",
+            function=_variant(
+                join=lambda context: rearrange(context, "b h q d -> b q (d h)")
+            ),
+            hint="The heads are right. In your rows the first numbers of all heads "
+            "come side by side, then all the second ones.",
+            more="The rows of w_o are “(h e)”: all numbers of head 0 come first.",
         ),
         Mistake(
-            "a head takes every h-th column",
-            _variant(
+            name="a head takes every h-th column",
+            function=_variant(
                 cut=lambda x, h: rearrange(x, "b t (d h) -> b h t d", h=h),
                 join=lambda context: rearrange(context, "b h q d -> b q (d h)"),
             ),
-            "Your heads are dealt out like cards. In “(h d)” the head index changes "
-            "slowly.",
-            "Head 0 owns the first d columns of w_q, head 1 the next d.",
+            hint="Your heads are dealt out like cards. In “(h d)” the head index "
+            "changes slowly.",
+            more="Head 0 owns the first d columns of w_q, head 1 the next d.",
         ),
         Mistake(
-            "the last product is missing",
-            lambda x, w_q, w_k, w_v, w_o, h: _variant()(
+            name="the last product is missing",
+            function=lambda x, w_q, w_k, w_v, w_o, h: _variant()(
                 x, w_q, w_k, w_v, torch.eye(len(w_o), dtype=x.dtype), h
             ),
-            "The contexts stand side by side, and nothing has combined them yet.",
-            "Which of the four matrices have you not used?",
+            hint="The contexts stand side by side, and nothing has combined them yet.",
+            more="Which of the four matrices have you not used?",
         ),
         Mistake(
-            "a causal mask",
-            _variant(
+            name="a causal mask",
+            function=_variant(
                 hide=lambda scores: scores.masked_fill(_future(scores), -torch.inf)
             ),
-            "Your first word sees only itself. Did anybody ask for a mask?",
-            "Words look at each other in both directions here: no mask, no is_causal.",
+            hint="Your first word sees only itself. Did anybody ask for a mask?",
+            more="Words look at each other in both directions here: no mask, no "
+            "is_causal.",
         ),
         Mistake(
-            "one head with the scale of several",
-            lambda x, w_q, w_k, w_v, w_o, h: multi_head(
+            name="one head with the scale of several",
+            function=lambda x, w_q, w_k, w_v, w_o, h: multi_head(
                 x, w_q * h**0.5, w_k, w_v, w_o, 1
             ),
-            "num_heads changes only your scale. All columns still meet in one dot "
+            hint="num_heads changes only your scale. All columns still meet in one dot "
             "product.",
-            "Cut queries, keys and values into heads, so that each has scores of its "
-            "own.",
+            more="Cut queries, keys and values into heads, so that each has scores of "
+            "its own.",
         ),
         Mistake(
-            "scaled by the width of the words over the heads",
-            _scaled_by_words,
-            "You divide by the root of m / h. Here the heads need not add up to the "
-            "width of x.",
-            "The scale belongs to the queries: how wide are they within a head?",
+            name="scaled by the width of the words over the heads",
+            function=_scaled_by_words,
+            hint="You divide by the root of m / h. Here the heads need not add up to "
+            "the width of x.",
+            more="The scale belongs to the queries: how wide are they within a head?",
         ),
         Mistake(
-            "divided by d, not by its root",
-            lambda x, w_q, w_k, w_v, w_o, h: multi_head(
+            name="divided by d, not by its root",
+            function=lambda x, w_q, w_k, w_v, w_o, h: multi_head(
                 x, w_q / (w_q.shape[1] // h) ** 0.5, w_k, w_v, w_o, h
             ),
-            "Scaled, but too much or twice: your scores are nearly equal. What is the "
-            "standard deviation of a sum of d products?",
-            "One division by the root of d. `attend` and PyTorch's function have it "
-            "inside.",
+            hint="Scaled, but too much or twice: your scores are nearly equal. What is "
+            "the standard deviation of a sum of d products?",
+            more="One division by the root of d. `attend` and PyTorch's function have "
+            "it inside.",
         ),
         Mistake(
-            "cut without transposing",
-            _variant(cut=_torn),
-            "The joining is right, but your heads share out the *words*: see the bug "
-            "of section 10.",
-            "Cut the last axis first, then bring the heads forward.",
+            name="cut without transposing",
+            function=_variant(cut=_torn),
+            hint="The joining is right, but your heads share out the *words*: see the "
+            "bug of section 10.",
+            more="Cut the last axis first, then bring the heads forward.",
         ),
         Mistake(
-            "the heads of a word look at each other",
-            _variant(cut=_all_torn, join=lambda context: context.flatten(2)),
-            "Your scores are “b t h h”: within each word, heads are compared with "
+            name="the heads of a word look at each other",
+            function=_variant(cut=_all_torn, join=lambda context: context.flatten(2)),
+            hint="Your scores are “b t h h”: within each word, heads are compared with "
             "heads. Who should be compared with whom?",
-            "Before the product the positions must be second to last: “b h t d”.",
+            more="Before the product the positions must be second to last: “b h t d”.",
         ),
     ),
-    (
+    hint=(
         "Three products, then cut into heads: write `split` and `merge` as above.",
         "In each head: scores, divided by a root; softmax over the keys; times values.",
         "The root is that of d, the width of one head: the last size of your queries.",

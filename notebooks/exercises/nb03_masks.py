@@ -24,60 +24,66 @@ def causal(length: int) -> Tensor:
 
 
 CAUSAL = Exercise(
-    "masks.causal",
-    "Gives a bool mask “q k” for a length: True where a position may look, at itself "
-    "and at what came before. One cell too many, and a model copies its answers.",
-    ("length",),
-    causal,
-    lambda generator: [(5,), (7,), (1,)],
-    (
+    name="masks.causal",
+    statement="Gives a bool mask “q k” for a length: True where a position may look, "
+    "at itself and at what came before. One cell too many, and a model copies its "
+    "answers.",
+    takes=("length",),
+    reference=causal,
+    cases=lambda generator: [(5,), (7,), (1,)],
+    mistakes=(
         Mistake(
-            "off by one: no word sees itself",
-            lambda length: _ones(length).tril(-1),
-            "The first word may look at nothing at all. May a word look at itself?",
-            "The diagonal belongs to the past: query and key are the same position.",
+            name="off by one: no word sees itself",
+            function=lambda length: _ones(length).tril(-1),
+            hint="The first word may look at nothing at all. May a word look at "
+            "itself?",
+            more="The diagonal belongs to the past: query and key are the same "
+            "position.",
         ),
         Mistake(
-            "off by one: everybody sees one word ahead",
-            lambda length: _ones(length).tril(1),
-            "Row 0 may look at key 1, the very word it is to guess.",
-            "One diagonal too many is open. Which one separates past and future?",
+            name="off by one: everybody sees one word ahead",
+            function=lambda length: _ones(length).tril(1),
+            hint="Row 0 may look at key 1, the very word it is to guess.",
+            more="One diagonal too many is open. Which one separates past and future?",
         ),
         Mistake(
-            "upside down",
-            lambda length: _ones(length).triu(1),
-            "True marks what should be hidden. In this course True means: may look.",
-            "Your table answers “what is the future?” Turn it around.",
+            name="upside down",
+            function=lambda length: _ones(length).triu(1),
+            hint="True marks what should be hidden. In this course True means: may "
+            "look.",
+            more="Your table answers “what is the future?” Turn it around.",
         ),
         Mistake(
-            "only itself and the future",
-            lambda length: _ones(length).triu(),
-            "The past is closed and the future open. Rows ask, columns answer.",
-            "Row 0 should have one open place, the last row all. tril or triu?",
+            name="only itself and the future",
+            function=lambda length: _ones(length).triu(),
+            hint="The past is closed and the future open. Rows ask, columns answer.",
+            more="Row 0 should have one open place, the last row all. tril or triu?",
         ),
         Mistake(
-            "numbers in place of booleans",
-            lambda length: torch.ones(length, length).tril(),
-            "The triangle is right, but it holds 1.0 and 0.0. A mask is inverted by ~ "
-            "and joined by &, and both need booleans.",
-            "torch.ones has an argument dtype; a comparison gives booleans as well.",
+            name="numbers in place of booleans",
+            function=lambda length: torch.ones(length, length).tril(),
+            hint="The triangle is right, but it holds 1.0 and 0.0. A mask is inverted "
+            "by ~ and joined by &, and both need booleans.",
+            more="torch.ones has an argument dtype; a comparison gives booleans as "
+            "well.",
         ),
         Mistake(
-            "numbers to be added",
-            lambda length: torch.full((length, length), -torch.inf).triu(1),
-            "The future is minus infinity and the past 0: a mask to be added. Which "
-            "kind has this course agreed on?",
-            "A table of booleans, True = may look. What does a comparison give?",
+            name="numbers to be added",
+            function=lambda length: torch.full((length, length), -torch.inf).triu(1),
+            hint="The future is minus infinity and the past 0: a mask to be added. "
+            "Which kind has this course agreed on?",
+            more="A table of booleans, True = may look. What does a comparison give?",
         ),
         Mistake(
-            "upside down, and numbers in place of booleans",
-            lambda length: torch.ones(length, length).triu(1),
-            "1.0 marks the future, as in some other courses. Here a mask is a table of "
-            "booleans, and True means: may look.",
-            "The other triangle, with the diagonal; torch.ones has an argument dtype.",
+            name="upside down, and numbers in place of booleans",
+            function=lambda length: torch.ones(length, length).triu(1),
+            hint="1.0 marks the future, as in some other courses. Here a mask is a "
+            "table of booleans, and True means: may look.",
+            more="The other triangle, with the diagonal; torch.ones has an argument "
+            "dtype.",
         ),
     ),
-    "Draw it for length 3, row by row. Then look up torch.tril.",
+    hint="Draw it for length 3, row by row. Then look up torch.tril.",
     shared=causal_mask,
 )
 
@@ -99,80 +105,82 @@ def padding(ids: Tensor, pad_id: int) -> Tensor:
 
 
 PADDING = Exercise(
-    "masks.padding",
-    "Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: no word looks at padding. "
-    "Otherwise the answer for a sentence depends on how long its neighbors are.",
-    ("ids", "pad_id"),
-    padding,
-    _padded,
-    (
+    name="masks.padding",
+    statement="Gives a bool mask “b 1 1 k” for ids “b k” and a pad_id: no word looks "
+    "at padding. Otherwise the answer for a sentence depends on how long its neighbors "
+    "are.",
+    takes=("ids", "pad_id"),
+    reference=padding,
+    cases=_padded,
+    mistakes=(
         Mistake(
-            "it hides queries, not keys",
-            lambda ids, pad: (ids != pad)[:, None, :, None],
-            "Padding may not *ask*, but everybody may still listen to it.",
-            "“b h q k”: which of the four axes should your ids lie along?",
+            name="it hides queries, not keys",
+            function=lambda ids, pad: (ids != pad)[:, None, :, None],
+            hint="Padding may not *ask*, but everybody may still listen to it.",
+            more="“b h q k”: which of the four axes should your ids lie along?",
         ),
         Mistake(
-            "upside down",
-            lambda ids, pad: (ids == pad)[:, None, None, :],
-            "True marks the padding. In this course True means: may look.",
-            "Compare with the opposite sign.",
+            name="upside down",
+            function=lambda ids, pad: (ids == pad)[:, None, None, :],
+            hint="True marks the padding. In this course True means: may look.",
+            more="Compare with the opposite sign.",
         ),
         Mistake(
-            "it hides queries and keys",
-            lambda ids, pad: (
+            name="it hides queries and keys",
+            function=lambda ids, pad: (
                 (ids != pad)[:, None, None, :] & (ids != pad)[:, None, :, None]
             ),
-            "The keys are right. Hiding queries as well makes rows with nothing to "
-            "look at, and gains nothing.",
-            "One of the two factors is enough: the one along k.",
+            hint="The keys are right. Hiding queries as well makes rows with nothing "
+            "to look at, and gains nothing.",
+            more="One of the two factors is enough: the one along k.",
         ),
         Mistake(
-            "padding is always 0",
-            lambda ids, pad: (ids != 0)[:, None, None, :],
-            "A different tokenizer pads with a different number. One argument is "
+            name="padding is always 0",
+            function=lambda ids, pad: (ids != 0)[:, None, None, :],
+            hint="A different tokenizer pads with a different number. One argument is "
             "unused.",
-            "Compare with pad_id.",
+            more="Compare with pad_id.",
         ),
         Mistake(
-            "no room for heads and queries",
-            lambda ids, pad: ids != pad,
-            "The numbers are right, but “b k” would be lined up with “q k”: a "
+            name="no room for heads and queries",
+            function=lambda ids, pad: ids != pad,
+            hint="The numbers are right, but “b k” would be lined up with “q k”: a "
             "sentence per row.",
-            "Put two axes of size 1 between b and k: None in an index makes one.",
+            more="Put two axes of size 1 between b and k: None in an index makes one.",
         ),
         Mistake(
-            "every id above pad_id",
-            lambda ids, pad: (ids > pad)[:, None, None, :],
-            "Padding need not be the smallest id. A real word with a smaller number "
-            "is hidden here.",
-            "A word is real if its id is not pad_id.",
+            name="every id above pad_id",
+            function=lambda ids, pad: (ids > pad)[:, None, None, :],
+            hint="Padding need not be the smallest id. A real word with a smaller "
+            "number is hidden here.",
+            more="A word is real if its id is not pad_id.",
         ),
         Mistake(
-            "padding is always at the end",
-            lambda ids, pad: (
+            name="padding is always at the end",
+            function=lambda ids, pad: (
                 torch.arange(ids.shape[1]) < (ids != pad).sum(dim=1, keepdim=True)
             )[:, None, None, :],
-            "You count the real words and open as many places from the left. What if "
-            "a sentence is padded on the left?",
-            "Ask for each id separately whether it is padding.",
+            hint="You count the real words and open as many places from the left. What "
+            "if a sentence is padded on the left?",
+            more="Ask for each id separately whether it is padding.",
         ),
         Mistake(
-            "one axis too few",
-            lambda ids, pad: (ids != pad)[:, None, :],
-            "The numbers are right, but “b 1 k” would be lined up with “h q k”: a "
+            name="one axis too few",
+            function=lambda ids, pad: (ids != pad)[:, None, :],
+            hint="The numbers are right, but “b 1 k” would be lined up with “h q k”: a "
             "sentence per head.",
-            "The scores are “b h q k”: two axes stand between b and k.",
+            more="The scores are “b h q k”: two axes stand between b and k.",
         ),
         Mistake(
-            "upside down, and no room for heads and queries",
-            lambda ids, pad: ids == pad,
-            "True marks the padding, and “b k” would be lined up with “q k”. In this "
-            "course True means: may look.",
-            "Compare with the opposite sign; then put two axes of size 1 in between.",
+            name="upside down, and no room for heads and queries",
+            function=lambda ids, pad: ids == pad,
+            hint="True marks the padding, and “b k” would be lined up with “q k”. In "
+            "this course True means: may look.",
+            more="Compare with the opposite sign; then put two axes of size 1 in "
+            "between.",
         ),
     ),
-    "One comparison gives “b k”. Two more axes make it fit “b h q k”.",
+    hint="One comparison gives “b k”. Two more axes make it fit “b h q k”.",
     shared=padding_mask,
 )
 
@@ -189,65 +197,67 @@ def join(first: Tensor, second: Tensor) -> Tensor:
 
 
 JOIN = Exercise(
-    "masks.join",
-    "Gives one bool mask from two that broadcast: may look only where both allow it. "
-    "A layer takes one mask, and sentences need both kinds.",
-    ("first", "second"),
-    join,
-    _masks,
-    (
+    name="masks.join",
+    statement="Gives one bool mask from two that broadcast: may look only where both "
+    "allow it. A layer takes one mask, and sentences need both kinds.",
+    takes=("first", "second"),
+    reference=join,
+    cases=_masks,
+    mistakes=(
         Mistake(
-            "or instead of and",
-            lambda a, b: a | b,
-            "Now one permission is enough: a sentence without padding sees its future.",
-            "Write out the four cases: open and open, open and closed, …",
+            name="or instead of and",
+            function=lambda a, b: a | b,
+            hint="Now one permission is enough: a sentence without padding sees its "
+            "future.",
+            more="Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
-            "only where the masks differ",
-            lambda a, b: a ^ b,
-            "Where both say yes, you say no.",
-            "Write out the four cases: open and open, open and closed, …",
+            name="only where the masks differ",
+            function=lambda a, b: a ^ b,
+            hint="Where both say yes, you say no.",
+            more="Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
-            "turned around",
-            lambda a, b: ~(a & b),
-            "Joined correctly, then inverted: True now means hidden.",
-            "One sign too many.",
+            name="turned around",
+            function=lambda a, b: ~(a & b),
+            hint="Joined correctly, then inverted: True now means hidden.",
+            more="One sign too many.",
         ),
         Mistake(
-            "the second mask is lost",
-            lambda a, b: a & torch.ones_like(b),
-            "Your result is the first mask, in a larger shape.",
-            "Both masks must have a say at each place.",
+            name="the second mask is lost",
+            function=lambda a, b: a & torch.ones_like(b),
+            hint="Your result is the first mask, in a larger shape.",
+            more="Both masks must have a say at each place.",
         ),
         Mistake(
-            "where the masks agree",
-            lambda a, b: a == b,
-            "Where both masks forbid, they agree too, and you open that place.",
-            "Write out the four cases: open and open, open and closed, …",
+            name="where the masks agree",
+            function=lambda a, b: a == b,
+            hint="Where both masks forbid, they agree too, and you open that place.",
+            more="Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
-            "numbers in place of booleans",
-            lambda a, b: a.float() * b.float(),
-            "The right places, but as 1.0 and 0.0. A mask is inverted by ~, and that "
-            "needs booleans.",
-            "The sign & joins booleans and gives booleans.",
+            name="numbers in place of booleans",
+            function=lambda a, b: a.float() * b.float(),
+            hint="The right places, but as 1.0 and 0.0. A mask is inverted by ~, and "
+            "that needs booleans.",
+            more="The sign & joins booleans and gives booleans.",
         ),
         Mistake(
-            "where both masks forbid",
-            lambda a, b: ~a & ~b,
-            "Open where both say no. In this course True means: may look.",
-            "Write out the four cases: open and open, open and closed, …",
+            name="where both masks forbid",
+            function=lambda a, b: ~a & ~b,
+            hint="Open where both say no. In this course True means: may look.",
+            more="Write out the four cases: open and open, open and closed, …",
         ),
         Mistake(
-            "the second mask is turned around",
-            lambda a, b: a & ~b,
-            "You read True as “may look” in the first mask and as “hidden” in the "
+            name="the second mask is turned around",
+            function=lambda a, b: a & ~b,
+            hint="You read True as “may look” in the first mask and as “hidden” in the "
             "second.",
-            "Both are masks of this course: True means the same in each.",
+            more="Both are masks of this course: True means the same in each.",
         ),
     ),
-    "Which of *and*, *or*, *not* says “only where both”? Broadcasting does the rest.",
+    hint="Which of *and*, *or*, *not* says “only where both”? Broadcasting does the "
+    "rest.",
     shared=combine_masks,
 )
 
@@ -274,109 +284,115 @@ def _by_slices(length, width):
 
 
 WINDOW = Exercise(
-    "masks.window",
-    "Gives a bool mask “q k”: a word sees itself and the width − 1 words before it. "
-    "This makes long texts affordable.",
-    ("length", "width"),
-    window,
-    lambda generator: [(7, 3), (5, 2), (6, 1), (4, 5)],
-    (
+    name="masks.window",
+    statement="Gives a bool mask “q k”: a word sees itself and the width − 1 words "
+    "before it. This makes long texts affordable.",
+    takes=("length", "width"),
+    reference=window,
+    cases=lambda generator: [(7, 3), (5, 2), (6, 1), (4, 5)],
+    mistakes=(
         Mistake(
-            "the future is open",
-            lambda t, w: _ones(t).triu(1 - w),
-            "“Not too long ago” is right. “Not after me” is missing.",
-            "A window is two masks, joined. You have one of them.",
+            name="the future is open",
+            function=lambda t, w: _ones(t).triu(1 - w),
+            hint="“Not too long ago” is right. “Not after me” is missing.",
+            more="A window is two masks, joined. You have one of them.",
         ),
         Mistake(
-            "one word too many",
-            lambda t, w: _ones(t).tril() & _ones(t).triu(-w),
-            "Count the open places in the last row: width + 1.",
-            "The word itself is one of the `width`.",
+            name="one word too many",
+            function=lambda t, w: _ones(t).tril() & _ones(t).triu(-w),
+            hint="Count the open places in the last row: width + 1.",
+            more="The word itself is one of the `width`.",
         ),
         Mistake(
-            "one word too few",
-            lambda t, w: _ones(t).tril() & _ones(t).triu(2 - w),
-            "Count the open places in the last row: width − 1.",
-            "With width 1 a word sees itself. Try it by hand.",
+            name="one word too few",
+            function=lambda t, w: _ones(t).tril() & _ones(t).triu(2 - w),
+            hint="Count the open places in the last row: width − 1.",
+            more="With width 1 a word sees itself. Try it by hand.",
         ),
         Mistake(
-            "a window to both sides",
-            lambda t, w: _ones(t).tril(w - 1) & _ones(t).triu(1 - w),
-            "It looks as far ahead as back. May a word look ahead?",
-            "The upper edge is the diagonal, whatever the width.",
+            name="a window to both sides",
+            function=lambda t, w: _ones(t).tril(w - 1) & _ones(t).triu(1 - w),
+            hint="It looks as far ahead as back. May a word look ahead?",
+            more="The upper edge is the diagonal, whatever the width.",
         ),
         Mistake(
-            "upside down",
-            lambda t, w: ~window(t, w),
-            "True marks what should be hidden. In this course True means: may look.",
-            "This is the right table, inverted.",
+            name="upside down",
+            function=lambda t, w: ~window(t, w),
+            hint="True marks what should be hidden. In this course True means: may "
+            "look.",
+            more="This is the right table, inverted.",
         ),
         Mistake(
-            "the word itself is left out",
-            lambda t, w: _ones(t).tril(-1) & _ones(t).triu(1 - w),
-            "The words before are right. The diagonal is closed: may a word look at "
-            "itself?",
-            "A distance of 0 belongs to the window.",
+            name="the word itself is left out",
+            function=lambda t, w: _ones(t).tril(-1) & _ones(t).triu(1 - w),
+            hint="The words before are right. The diagonal is closed: may a word look "
+            "at itself?",
+            more="A distance of 0 belongs to the window.",
         ),
         Mistake(
-            "a whole window before the word, without itself",
-            lambda t, w: _ones(t).tril(-1) & _ones(t).triu(-w),
-            "The width is right, but it is shifted by one: no word sees itself.",
-            "The word itself is one of the width: the distances are 0 to width − 1.",
+            name="a whole window before the word, without itself",
+            function=lambda t, w: _ones(t).tril(-1) & _ones(t).triu(-w),
+            hint="The width is right, but it is shifted by one: no word sees itself.",
+            more="The word itself is one of the width: the distances are 0 to width − "
+            "1.",
         ),
         Mistake(
-            "a slice that begins before the first word",
-            _by_slices,
-            "Long rows are right. In row 0 nothing is open: a slice that begins at −2 "
-            "counts from the end.",
-            "A window cannot begin before word 0. Which function keeps a number at 0 "
-            "or above?",
+            name="a slice that begins before the first word",
+            function=_by_slices,
+            hint="Long rows are right. In row 0 nothing is open: a slice that begins "
+            "at −2 counts from the end.",
+            more="A window cannot begin before word 0. Which function keeps a number "
+            "at 0 or above?",
         ),
         Mistake(
-            "the words after, not before",
-            lambda t, w: _ones(t).triu() & _ones(t).tril(w - 1),
-            "Row 0 sees several words and the last row one. Rows ask, columns answer.",
-            "How far back a key lies is the position of the query minus that of the "
-            "key.",
+            name="the words after, not before",
+            function=lambda t, w: _ones(t).triu() & _ones(t).tril(w - 1),
+            hint="Row 0 sees several words and the last row one. Rows ask, columns "
+            "answer.",
+            more="How far back a key lies is the position of the query minus that of "
+            "the key.",
         ),
         Mistake(
-            "the past is open without end",
-            lambda t, w: _ones(t).tril(),
-            "“Not after me” is right. “Not too long before me” is missing. Where does "
-            "the width come in?",
-            "A window is two masks, joined. You have one of them.",
+            name="the past is open without end",
+            function=lambda t, w: _ones(t).tril(),
+            hint="“Not after me” is right. “Not too long before me” is missing. Where "
+            "does the width come in?",
+            more="A window is two masks, joined. You have one of them.",
         ),
         Mistake(
-            "joined by or",
-            lambda t, w: _ones(t).tril() | _ones(t).triu(1 - w),
-            "Both masks are right, but now one permission is enough. How many places "
-            "of your table are closed?",
-            "Open only where *both* allow it: which sign says so?",
+            name="joined by or",
+            function=lambda t, w: _ones(t).tril() | _ones(t).triu(1 - w),
+            hint="Both masks are right, but now one permission is enough. How many "
+            "places of your table are closed?",
+            more="Open only where *both* allow it: which sign says so?",
         ),
         Mistake(
-            "an index below 0 opens places at the end",
-            _wrapped,
-            "Long rows are right. The first rows also see the last words: what does "
-            "the index −1 mean?",
-            "Word 0 has no word before it. Leave out distances that are larger than "
-            "the position.",
+            name="an index below 0 opens places at the end",
+            function=_wrapped,
+            hint="Long rows are right. The first rows also see the last words: what "
+            "does the index −1 mean?",
+            more="Word 0 has no word before it. Leave out distances that are larger "
+            "than the position.",
         ),
         Mistake(
-            "the second edge lies above the diagonal",
-            lambda t, w: _ones(t).tril() & _ones(t).triu(w - 1),
-            "Nothing is open, unless the width is 1. On which side of the diagonal do "
-            "the words before lie?",
-            "`triu(diagonal=1)` begins above the diagonal. Which diagonal lies below?",
+            name="the second edge lies above the diagonal",
+            function=lambda t, w: _ones(t).tril() & _ones(t).triu(w - 1),
+            hint="Nothing is open, unless the width is 1. On which side of the "
+            "diagonal do the words before lie?",
+            more="`triu(diagonal=1)` begins above the diagonal. Which diagonal lies "
+            "below?",
         ),
         Mistake(
-            "numbers in place of booleans",
-            lambda t, w: torch.ones(t, t).tril() * torch.ones(t, t).triu(1 - w),
-            "The right places, but as 1.0 and 0.0. A mask is inverted by ~ and joined "
-            "by &, and both need booleans.",
-            "torch.ones has an argument dtype; & then joins the two.",
+            name="numbers in place of booleans",
+            function=lambda t, w: (
+                torch.ones(t, t).tril() * torch.ones(t, t).triu(1 - w)
+            ),
+            hint="The right places, but as 1.0 and 0.0. A mask is inverted by ~ and "
+            "joined by &, and both need booleans.",
+            more="torch.ones has an argument dtype; & then joins the two.",
         ),
     ),
-    "Two masks joined: not after me, and not too long before me.",
+    hint="Two masks joined: not after me, and not too long before me.",
 )
 
 

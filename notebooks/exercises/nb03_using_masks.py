@@ -62,99 +62,106 @@ def weights(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 WEIGHTS = Exercise(
-    "masks.weights",
-    "Gives weights for scores “b h q k” and a bool mask: hidden ones exactly 0, a row "
-    "with nothing to look at all 0. One NaN would spoil the whole batch.",
-    ("scores", "mask"),
-    weights,
-    _scores_and_mask,
-    (
+    name="masks.weights",
+    statement="Gives weights for scores “b h q k” and a bool mask: hidden ones exactly "
+    "0, a row with nothing to look at all 0. One NaN would spoil the whole batch.",
+    takes=("scores", "mask"),
+    reference=weights,
+    cases=_scores_and_mask,
+    mistakes=(
         Mistake(
-            "an empty row as if there were no mask",
-            lambda scores, mask: (scores - 1e4 * ~mask).softmax(dim=-1),
-            "A row with nothing to look at gets the weights of its scores as they are.",
-            "If you add a number such as −1e4: softmax sees only differences, and "
+            name="an empty row as if there were no mask",
+            function=lambda scores, mask: (scores - 1e4 * ~mask).softmax(dim=-1),
+            hint="A row with nothing to look at gets the weights of its scores as they "
+            "are.",
+            more="If you add a number such as −1e4: softmax sees only differences, and "
             "here every score of the row gets that number. What is left to do "
             "afterwards?",
         ),
         Mistake(
-            "minus infinity, and NaN in an empty row",
-            lambda scores, mask: _filled(scores, mask, float("-inf")),
-            "Rows with something to see are right. An empty row divides 0 by 0.",
-            "Fill in the lowest *finite* number, and look at the empty row again.",
+            name="minus infinity, and NaN in an empty row",
+            function=lambda scores, mask: _filled(scores, mask, float("-inf")),
+            hint="Rows with something to see are right. An empty row divides 0 by 0.",
+            more="Fill in the lowest *finite* number, and look at the empty row again.",
         ),
         Mistake(
-            "an empty row is even",
-            lambda scores, mask: _filled(scores, mask, torch.finfo(scores.dtype).min),
-            "No NaN, but an empty row hands out equal shares to keys it may not see.",
-            "Hidden weights are 0 in *every* row: enforce it again, after the softmax.",
+            name="an empty row is even",
+            function=lambda scores, mask: _filled(
+                scores, mask, torch.finfo(scores.dtype).min
+            ),
+            hint="No NaN, but an empty row hands out equal shares to keys it may not "
+            "see.",
+            more="Hidden weights are 0 in *every* row: enforce it again, after the "
+            "softmax.",
         ),
         Mistake(
-            "masked after the softmax only",
-            lambda scores, mask: scores.softmax(dim=-1) * mask,
-            "Hidden weights are 0, but the others do not add up to 1: the hidden words "
-            "have taken their share away.",
-            "Hide the scores *before* they compete.",
+            name="masked after the softmax only",
+            function=lambda scores, mask: scores.softmax(dim=-1) * mask,
+            hint="Hidden weights are 0, but the others do not add up to 1: the hidden "
+            "words have taken their share away.",
+            more="Hide the scores *before* they compete.",
         ),
         Mistake(
-            "cleared too late, and divided again",
-            _divided_again,
-            "A hidden score far above the others takes nearly all the weight, and "
+            name="cleared too late, and divided again",
+            function=_divided_again,
+            hint="A hidden score far above the others takes nearly all the weight, and "
             "what is left is too small to be divided again.",
-            "Hide the scores *before* they compete. Then nothing has to be divided.",
+            more="Hide the scores *before* they compete. Then nothing has to be "
+            "divided.",
         ),
         Mistake(
-            "scores times mask",
-            lambda scores, mask: (scores * mask).softmax(dim=-1),
-            "A hidden score became 0. Is 0 a low score?",
-            "e⁰ is 1. Which score makes a power vanish?",
+            name="scores times mask",
+            function=lambda scores, mask: (scores * mask).softmax(dim=-1),
+            hint="A hidden score became 0. Is 0 a low score?",
+            more="e⁰ is 1. Which score makes a power vanish?",
         ),
         Mistake(
-            "scores times mask, and cleared after the softmax",
-            lambda scores, mask: (scores * mask).softmax(dim=-1) * mask,
-            "Hidden weights are 0. Yet hidden scores of 0 took part in the softmax, "
-            "and the others do not add up to 1.",
-            "e⁰ is 1. Which score makes a power vanish?",
+            name="scores times mask, and cleared after the softmax",
+            function=lambda scores, mask: (scores * mask).softmax(dim=-1) * mask,
+            hint="Hidden weights are 0. Yet hidden scores of 0 took part in the "
+            "softmax, and the others do not add up to 1.",
+            more="e⁰ is 1. Which score makes a power vanish?",
         ),
         Mistake(
-            "upside down",
-            lambda scores, mask: attention_weights(scores, ~mask),
-            "You hide what may be seen. True means: may look.",
-            "masked_fill fills where its mask is True.",
+            name="upside down",
+            function=lambda scores, mask: attention_weights(scores, ~mask),
+            hint="You hide what may be seen. True means: may look.",
+            more="masked_fill fills where its mask is True.",
         ),
         Mistake(
-            "powers of scores as they are",
-            _raw_powers,
-            "Small scores are right. But e to the 1000 is infinite, and infinity "
+            name="powers of scores as they are",
+            function=_raw_powers,
+            hint="Small scores are right. But e to the 1000 is infinite, and infinity "
             "divided by infinity is not a number.",
-            "Subtract the maximum of each row before you take powers, or let softmax "
-            "do it.",
+            more="Subtract the maximum of each row before you take powers, or let "
+            "softmax do it.",
         ),
         Mistake(
-            "the softmax runs over the queries",
-            lambda scores, mask: (
+            name="the softmax runs over the queries",
+            function=lambda scores, mask: (
                 scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-2)
                 * mask
             ),
-            "Hidden weights are 0. Along which axis do the others add up to 1?",
-            "Scores are “b h q k”. Each query shares its weight among the keys.",
+            hint="Hidden weights are 0. Along which axis do the others add up to 1?",
+            more="Scores are “b h q k”. Each query shares its weight among the keys.",
         ),
         Mistake(
-            "a number that is not low enough",
-            lambda scores, mask: _filled(scores, mask, -100) * mask,
-            "Right for usual scores. But in a row around −2000 your number is the "
+            name="a number that is not low enough",
+            function=lambda scores, mask: _filled(scores, mask, -100) * mask,
+            hint="Right for usual scores. But in a row around −2000 your number is the "
             "highest score.",
-            "Which number lies below every score?",
+            more="Which number lies below every score?",
         ),
         Mistake(
-            "0 times minus infinity",
-            lambda scores, mask: (scores + ~mask * -torch.inf).softmax(dim=-1),
-            "To hide, you multiply by −∞ and add. What is 0 times infinity, where a "
-            "word may be seen?",
-            "Do not multiply, choose: masked_fill changes a score only where it must.",
+            name="0 times minus infinity",
+            function=lambda scores, mask: (scores + ~mask * -torch.inf).softmax(dim=-1),
+            hint="To hide, you multiply by −∞ and add. What is 0 times infinity, where "
+            "a word may be seen?",
+            more="Do not multiply, choose: masked_fill changes a score only where it "
+            "must.",
         ),
     ),
-    "Two steps: a very low score before the softmax, and zeros after it.",
+    hint="Two steps: a very low score before the softmax, and zeros after it.",
     shared=attention_weights,
     trains=True,
 )
@@ -166,83 +173,84 @@ def shift(ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 SHIFT = Exercise(
-    "masks.shift",
-    "Gives inputs and labels, both “b (t − 1)”, for ids “b t”: at each place the label "
-    "is the word that comes next. A slip here makes a loss that means nothing.",
-    ("ids",),
-    shift,
-    lambda g: [(_tokens(g, 2, 5),), (_tokens(g, 3, 8),), (_tokens(g, 1, 6),)],
-    (
+    name="masks.shift",
+    statement="Gives inputs and labels, both “b (t − 1)”, for ids “b t”: at each place "
+    "the label is the word that comes next. A slip here makes a loss that means "
+    "nothing.",
+    takes=("ids",),
+    reference=shift,
+    cases=lambda g: [(_tokens(g, 2, 5),), (_tokens(g, 3, 8),), (_tokens(g, 1, 6),)],
+    mistakes=(
         Mistake(
-            "labels equal inputs",
-            lambda ids: (ids[:, :-1], ids[:, :-1]),
-            "The model would learn to repeat the word it has just read.",
-            "Which word comes *after* the last input?",
+            name="labels equal inputs",
+            function=lambda ids: (ids[:, :-1], ids[:, :-1]),
+            hint="The model would learn to repeat the word it has just read.",
+            more="Which word comes *after* the last input?",
         ),
         Mistake(
-            "nothing is shifted",
-            lambda ids: (ids, ids),
-            "Each word is its own label, and the last one has no next word.",
-            "Both lose one word: one at the end, the other at the beginning.",
+            name="nothing is shifted",
+            function=lambda ids: (ids, ids),
+            hint="Each word is its own label, and the last one has no next word.",
+            more="Both lose one word: one at the end, the other at the beginning.",
         ),
         Mistake(
-            "rolled the wrong way",
-            lambda ids: (ids[:, :-1], ids.roll(1, dims=1)[:, :-1]),
-            "Your labels are the words *before*, and the first label is the last word "
-            "of its row.",
-            "Nothing has to be rolled: two slices are enough.",
+            name="rolled the wrong way",
+            function=lambda ids: (ids[:, :-1], ids.roll(1, dims=1)[:, :-1]),
+            hint="Your labels are the words *before*, and the first label is the last "
+            "word of its row.",
+            more="Nothing has to be rolled: two slices are enough.",
         ),
         Mistake(
-            "shifted the wrong way",
-            lambda ids: (ids[:, 1:], ids[:, :-1]),
-            "Your model learns to guess the word *before*.",
-            "Exchange something.",
+            name="shifted the wrong way",
+            function=lambda ids: (ids[:, 1:], ids[:, :-1]),
+            hint="Your model learns to guess the word *before*.",
+            more="Exchange something.",
         ),
         Mistake(
-            "shifted by two",
-            lambda ids: (ids[:, :-2], ids[:, 2:]),
-            "Your labels skip a word.",
-            "Inputs and labels together use every word of the row.",
+            name="shifted by two",
+            function=lambda ids: (ids[:, :-2], ids[:, 2:]),
+            hint="Your labels skip a word.",
+            more="Inputs and labels together use every word of the row.",
         ),
         Mistake(
-            "the beginning becomes the last label",
-            lambda ids: (ids, ids.roll(-1, dims=1)),
-            "`roll` goes in a circle: after the last word comes the first.",
-            "The last word has no next word, so it is no input.",
+            name="the beginning becomes the last label",
+            function=lambda ids: (ids, ids.roll(-1, dims=1)),
+            hint="`roll` goes in a circle: after the last word comes the first.",
+            more="The last word has no next word, so it is no input.",
         ),
         Mistake(
-            "the inputs are rolled",
-            lambda ids: (ids[:, :-1], ids[:, :-1].roll(-1, dims=1)),
-            "The last label of a row is its first word. Which word of ids comes after "
-            "the last input?",
-            "You cut off the last word before you looked for labels. That word is a "
-            "label.",
+            name="the inputs are rolled",
+            function=lambda ids: (ids[:, :-1], ids[:, :-1].roll(-1, dims=1)),
+            hint="The last label of a row is its first word. Which word of ids comes "
+            "after the last input?",
+            more="You cut off the last word before you looked for labels. That word is "
+            "a label.",
         ),
         Mistake(
-            "the sentences are shifted, not the words",
-            lambda ids: (ids[:-1], ids[1:]),
-            "You drop a whole sentence from each side. Which axis do the words of a "
-            "sentence lie along?",
-            "The first index chooses among sentences. Write a colon there and shift "
-            "the second.",
+            name="the sentences are shifted, not the words",
+            function=lambda ids: (ids[:-1], ids[1:]),
+            hint="You drop a whole sentence from each side. Which axis do the words of "
+            "a sentence lie along?",
+            more="The first index chooses among sentences. Write a colon there and "
+            "shift the second.",
         ),
         Mistake(
-            "the last word is still an input",
-            lambda ids: (ids, ids[:, 1:]),
-            "The labels are right. Which label belongs to the last input?",
-            "Inputs and labels are equally long: each input has one next word.",
+            name="the last word is still an input",
+            function=lambda ids: (ids, ids[:, 1:]),
+            hint="The labels are right. Which label belongs to the last input?",
+            more="Inputs and labels are equally long: each input has one next word.",
         ),
         Mistake(
-            "only the last word is a label",
-            lambda ids: (ids[:, :-1], ids[:, -1]),
-            "You make one guess per sentence. How many exercises does a text of five "
-            "words hold?",
-            "At each place the label is the next word, so there are as many labels as "
-            "inputs.",
+            name="only the last word is a label",
+            function=lambda ids: (ids[:, :-1], ids[:, -1]),
+            hint="You make one guess per sentence. How many exercises does a text of "
+            "five words hold?",
+            more="At each place the label is the next word, so there are as many "
+            "labels as inputs.",
         ),
     ),
-    "Write down a row of five words, and below each word its next word. Which word "
-    "has none?",
+    hint="Write down a row of five words, and below each word its next word. Which "
+    "word has none?",
 )
 
 
@@ -257,71 +265,79 @@ def _rows(mask):
 
 
 CACHED = Exercise(
-    "masks.two_new",
-    "Wants a bool mask 2×7: five words are kept, two new ones ask; who may look where? "
-    "With it, a text that grows is not computed again.",
-    (),
-    two_new,
-    lambda generator: [()],
-    (
+    name="masks.two_new",
+    statement="Wants a bool mask 2×7: five words are kept, two new ones ask; who may "
+    "look where? With it, a text that grows is not computed again.",
+    takes=(),
+    reference=two_new,
+    cases=lambda generator: [()],
+    mistakes=(
         Mistake(
-            "counted from the wrong end",
-            lambda: _rows(_ones(2, 7).tril()),
-            "These two would be words 0 and 1. Which words are they?",
-            "The queries are the *last* two positions.",
+            name="counted from the wrong end",
+            function=lambda: _rows(_ones(2, 7).tril()),
+            hint="These two would be words 0 and 1. Which words are they?",
+            more="The queries are the *last* two positions.",
         ),
         Mistake(
-            "everything is open",
-            lambda: _rows(_ones(2, 7)),
-            "The first of the two new words sees the second.",
-            "How many words came before the first of them, itself included?",
+            name="everything is open",
+            function=lambda: _rows(_ones(2, 7)),
+            hint="The first of the two new words sees the second.",
+            more="How many words came before the first of them, itself included?",
         ),
         Mistake(
-            "no word sees itself",
-            lambda: _rows(_ones(2, 7).tril(4)),
-            "One key is missing in each row: the word itself.",
-            "Count again how many words there are up to the query, itself included.",
+            name="no word sees itself",
+            function=lambda: _rows(_ones(2, 7).tril(4)),
+            hint="One key is missing in each row: the word itself.",
+            more="Count again how many words there are up to the query, itself "
+            "included.",
         ),
         Mistake(
-            "the new words do not see each other",
-            lambda: _rows(torch.cat([_ones(2, 5), torch.eye(2).bool()], dim=1)),
-            "The first new word came before the second. May the second look at it?",
-            "The second row has no future at all.",
+            name="the new words do not see each other",
+            function=lambda: _rows(
+                torch.cat([_ones(2, 5), torch.eye(2).bool()], dim=1)
+            ),
+            hint="The first new word came before the second. May the second look at "
+            "it?",
+            more="The second row has no future at all.",
         ),
         Mistake(
-            "the kept words have no columns",
-            lambda: _rows(_ones(2, 2).tril()),
-            "Two columns: the new words see each other and none of the five that were "
-            "kept.",
-            "Only two words ask, but all seven can be looked at.",
+            name="the kept words have no columns",
+            function=lambda: _rows(_ones(2, 2).tril()),
+            hint="Two columns: the new words see each other and none of the five that "
+            "were kept.",
+            more="Only two words ask, but all seven can be looked at.",
         ),
         Mistake(
-            "upside down",
-            lambda: _rows(~_ones(2, 7).tril(5)),
-            "True marks what should be hidden. In this course True means: may look.",
-            "This is the right table, inverted.",
+            name="upside down",
+            function=lambda: _rows(~_ones(2, 7).tril(5)),
+            hint="True marks what should be hidden. In this course True means: may "
+            "look.",
+            more="This is the right table, inverted.",
         ),
         Mistake(
-            "only the kept words are open",
-            lambda: _rows(_ones(7, 7).tril()[[4, 4]]),
-            "Both new words see the five that were kept. May a word look at itself?",
-            "Their own keys are there as well: number 5 and number 6.",
+            name="only the kept words are open",
+            function=lambda: _rows(_ones(7, 7).tril()[[4, 4]]),
+            hint="Both new words see the five that were kept. May a word look at "
+            "itself?",
+            more="Their own keys are there as well: number 5 and number 6.",
         ),
         Mistake(
-            "the kept words are closed",
-            lambda: _rows(torch.cat([~_ones(2, 5), _ones(2, 2).tril()], dim=1)),
-            "The new words see only themselves and each other. What were the keys of "
-            "the five others kept for?",
-            "All that came before may be looked at.",
+            name="the kept words are closed",
+            function=lambda: _rows(
+                torch.cat([~_ones(2, 5), _ones(2, 2).tril()], dim=1)
+            ),
+            hint="The new words see only themselves and each other. What were the keys "
+            "of the five others kept for?",
+            more="All that came before may be looked at.",
         ),
         Mistake(
-            "a row for each of the seven words",
-            lambda: _rows(_ones(7, 7).tril()),
-            "Seven rows. Which of the seven words ask?",
-            "The rows of the five kept words were computed before.",
+            name="a row for each of the seven words",
+            function=lambda: _rows(_ones(7, 7).tril()),
+            hint="Seven rows. Which of the seven words ask?",
+            more="The rows of the five kept words were computed before.",
         ),
     ),
-    "Number the keys from 0 to 6. Which numbers do the two queries have?",
+    hint="Number the keys from 0 to 6. Which numbers do the two queries have?",
     predicts=True,
 )
 
@@ -345,68 +361,72 @@ def convert(theirs: Tensor) -> Tensor:
 
 
 CONVERT = Exercise(
-    "masks.convert",
-    "Gives our mask, True = may look, for one of nn.MultiheadAttention: of booleans or "
-    "of numbers that are added to the scores. Then layers of both kinds work together.",
-    ("theirs",),
-    convert,
-    _of_others,
-    (
+    name="masks.convert",
+    statement="Gives our mask, True = may look, for one of nn.MultiheadAttention: of "
+    "booleans or of numbers that are added to the scores. Then layers of both kinds "
+    "work together.",
+    takes=("theirs",),
+    reference=convert,
+    cases=_of_others,
+    mistakes=(
         Mistake(
-            "booleans are left as they are",
-            lambda m: m if m.dtype == torch.bool else m > -torch.inf,
-            "Masks of numbers like ours come out right. In one of bools, True hides.",
-            "Turn a table of booleans around with ~.",
+            name="booleans are left as they are",
+            function=lambda m: m if m.dtype == torch.bool else m > -torch.inf,
+            hint="Masks of numbers like ours come out right. In one of bools, True "
+            "hides.",
+            more="Turn a table of booleans around with ~.",
         ),
         Mistake(
-            "numbers are turned around",
-            lambda m: ~m if m.dtype == torch.bool else m == -torch.inf,
-            "The booleans are right. With numbers, you open exactly what should be "
-            "hidden.",
-            "What stays of a score when minus infinity is added to it?",
+            name="numbers are turned around",
+            function=lambda m: ~m if m.dtype == torch.bool else m == -torch.inf,
+            hint="The booleans are right. With numbers, you open exactly what should "
+            "be hidden.",
+            more="What stays of a score when minus infinity is added to it?",
         ),
         Mistake(
-            "a price hides",
-            lambda m: ~m if m.dtype == torch.bool else m == 0,
-            "A finite number makes a weight smaller, or larger, but hides nothing.",
-            "Only one number makes a weight exactly 0 whatever the score is.",
+            name="a price hides",
+            function=lambda m: ~m if m.dtype == torch.bool else m == 0,
+            hint="A finite number makes a weight smaller, or larger, but hides "
+            "nothing.",
+            more="Only one number makes a weight exactly 0 whatever the score is.",
         ),
         Mistake(
-            "only what is not negative is open",
-            lambda m: ~m if m.dtype == torch.bool else m >= 0,
-            "A negative number is a price. It hides only if it is minus infinity.",
-            "Which is the one number that no score can make up for?",
+            name="only what is not negative is open",
+            function=lambda m: ~m if m.dtype == torch.bool else m >= 0,
+            hint="A negative number is a price. It hides only if it is minus infinity.",
+            more="Which is the one number that no score can make up for?",
         ),
         Mistake(
-            "only what is above 0 is open",
-            lambda m: ~m if m.dtype == torch.bool else m > 0,
-            "A 0 changes no score, so it hides nothing. Your mask hides that place.",
-            "What is added to the score of a word that may be seen?",
+            name="only what is above 0 is open",
+            function=lambda m: ~m if m.dtype == torch.bool else m > 0,
+            hint="A 0 changes no score, so it hides nothing. Your mask hides that "
+            "place.",
+            more="What is added to the score of a word that may be seen?",
         ),
         Mistake(
-            "every number but 0 counts as True",
-            lambda m: m.bool(),
-            "You left the booleans as they are, and treated every number but 0 as "
+            name="every number but 0 counts as True",
+            function=lambda m: m.bool(),
+            hint="You left the booleans as they are, and treated every number but 0 as "
             "True.",
-            "Two cases: theirs.dtype tells which of them you have.",
+            more="Two cases: theirs.dtype tells which of them you have.",
         ),
         Mistake(
-            "the numbers are forgotten",
-            lambda m: ~m,
-            "A mask of booleans comes out right. ~ does not take numbers: what do you "
-            "do with a mask that is added to the scores?",
-            "theirs.dtype tells which kind you have. Of all numbers, one hides.",
+            name="the numbers are forgotten",
+            function=lambda m: ~m,
+            hint="A mask of booleans comes out right. ~ does not take numbers: what do "
+            "you do with a mask that is added to the scores?",
+            more="theirs.dtype tells which kind you have. Of all numbers, one hides.",
         ),
         Mistake(
-            "a threshold hides",
-            lambda m: ~m if m.dtype == torch.bool else m > -1e9,
-            "You draw a line at some low number. A high price is a price all the same: "
-            "which number hides whatever the score is?",
-            "Only −∞ hides. Compare with it.",
-            (lambda m: ~m if m.dtype == torch.bool else m > -100,),
+            name="a threshold hides",
+            function=lambda m: ~m if m.dtype == torch.bool else m > -1e9,
+            hint="You draw a line at some low number. A high price is a price all the "
+            "same: which number hides whatever the score is?",
+            more="Only −∞ hides. Compare with it.",
+            also=(lambda m: ~m if m.dtype == torch.bool else m > -100,),
         ),
     ),
-    "Two cases, by theirs.dtype. In each: which entries hide a word?",
+    hint="Two cases, by theirs.dtype. In each: which entries hide a word?",
 )
 
 

@@ -108,104 +108,111 @@ def _by_halves(row, steps):
 
 
 STEP = Exercise(
-    "positions.step",
-    "Gives the row “m” that stands so many steps after a row “m” of the table. "
-    "Where the row stood is not told: one rotation serves everywhere.",
-    ("row", "steps"),
-    step_on,
-    _rows,
-    (
+    name="positions.step",
+    statement="Gives the row “m” that stands so many steps after a row “m” of the "
+    "table. Where the row stood is not told: one rotation serves everywhere.",
+    takes=("row", "steps"),
+    reference=step_on,
+    cases=_rows,
+    mistakes=(
         Mistake(
-            "turned back",
-            _back,
-            "You arrive that many positions earlier, not later. In a pair the sine "
-            "comes first.",
-            "Compare with the formula in section 4: where is the minus sign?",
+            name="turned back",
+            function=_back,
+            hint="You arrive that many positions earlier, not later. In a pair the "
+            "sine comes first.",
+            more="Compare with the formula in section 4: where is the minus sign?",
         ),
         Mistake(
-            "the row with the number `steps`",
-            lambda row, steps: sinusoidal_positions(steps + 1, len(row))[-1],
-            "That is where you arrive if you start at position 0.",
-            "The row that you were given says where each pair stands now. Use it.",
+            name="the row with the number `steps`",
+            function=lambda row, steps: sinusoidal_positions(steps + 1, len(row))[-1],
+            hint="That is where you arrive if you start at position 0.",
+            more="The row that you were given says where each pair stands now. Use it.",
         ),
         Mistake(
-            "rows are added",
-            lambda row, steps: row + sinusoidal_positions(steps + 1, len(row))[-1],
-            "Your pairs have changed their length. Angles add up, sines do not.",
-            "The sine of a sum needs both the sine and the cosine: four products.",
+            name="rows are added",
+            function=lambda row, steps: (
+                row + sinusoidal_positions(steps + 1, len(row))[-1]
+            ),
+            hint="Your pairs have changed their length. Angles add up, sines do not.",
+            more="The sine of a sum needs both the sine and the cosine: four products.",
         ),
         Mistake(
-            "every pair turns as far as pair 0",
-            _fast,
-            "Pair 0 is right. Do the slower pairs turn by the same angle?",
-            "Each pair has a 2×2 block of its own, with its frequency.",
+            name="every pair turns as far as pair 0",
+            function=_fast,
+            hint="Pair 0 is right. Do the slower pairs turn by the same angle?",
+            more="Each pair has a 2×2 block of its own, with its frequency.",
         ),
         Mistake(
-            "pairs of the two halves",
-            _by_halves,
-            "Column 0 and the first column of the second half belong to different "
+            name="pairs of the two halves",
+            function=_by_halves,
+            hint="Column 0 and the first column of the second half belong to different "
             "pairs.",
-            "In this table a pair is two *neighboring* columns.",
+            more="In this table a pair is two *neighboring* columns.",
         ),
         Mistake(
-            "the columns are rolled",
-            lambda row, steps: row.roll(steps),
-            "You moved the numbers to other columns. Positions run down the table, "
-            "columns are pairs.",
-            "Every pair stays in its columns and turns there.",
+            name="the columns are rolled",
+            function=lambda row, steps: row.roll(steps),
+            hint="You moved the numbers to other columns. Positions run down the "
+            "table, columns are pairs.",
+            more="Every pair stays in its columns and turns there.",
         ),
         Mistake(
-            "the angle from the sine alone",
-            _from_the_sine,
-            "Right for pairs that point up on the dial. But two angles can have the "
-            "same sine.",
-            "You need no angle: the sum formulas take sine and cosine as they are.",
+            name="the angle from the sine alone",
+            function=_from_the_sine,
+            hint="Right for pairs that point up on the dial. But two angles can have "
+            "the same sine.",
+            more="You need no angle: the sum formulas take sine and cosine as they "
+            "are.",
         ),
         Mistake(
-            "the position is read from the sine of pair 0",
-            _from_the_first_sine,
-            "Right as long as pair 0 is in its first quarter turn. It comes back "
+            name="the position is read from the sine of pair 0",
+            function=_from_the_first_sine,
+            hint="Right as long as pair 0 is in its first quarter turn. It comes back "
             "around every 6.3 positions.",
-            "You need no position. Each pair can turn by itself, wherever it stands.",
+            more="You need no position. Each pair can turn by itself, wherever it "
+            "stands.",
         ),
         Mistake(
-            "the position is read from pair 0",
-            _from_the_first_pair,
-            "Right up to position 3, half a turn of pair 0. After that its angle no "
-            "longer tells how many turns it has made.",
-            "You need no position. Each pair can turn by itself, wherever it stands.",
+            name="the position is read from pair 0",
+            function=_from_the_first_pair,
+            hint="Right up to position 3, half a turn of pair 0. After that its angle "
+            "no longer tells how many turns it has made.",
+            more="You need no position. Each pair can turn by itself, wherever it "
+            "stands.",
         ),
         Mistake(
-            "the angle from the cosine alone",
-            _from_the_cosine,
-            "Right for pairs on the right half of the dial. But two angles can have "
-            "the same cosine.",
-            "You need no angle: the sum formulas take sine and cosine as they are.",
+            name="the angle from the cosine alone",
+            function=_from_the_cosine,
+            hint="Right for pairs on the right half of the dial. But two angles can "
+            "have the same cosine.",
+            more="You need no angle: the sum formulas take sine and cosine as they "
+            "are.",
         ),
         Mistake(
-            "the angle from sine divided by cosine",
-            _from_the_quotient,
-            "Right for pairs in the upper half of the dial. But opposite angles have "
-            "the same quotient.",
-            "torch.atan2 takes both numbers. But you need no angle: look at the sum "
-            "formulas.",
+            name="the angle from sine divided by cosine",
+            function=_from_the_quotient,
+            hint="Right for pairs in the upper half of the dial. But opposite angles "
+            "have the same quotient.",
+            more="torch.atan2 takes both numbers. But you need no angle: look at the "
+            "sum formulas.",
         ),
         Mistake(
-            "the cosines are made from the new sines",
-            _one_after_the_other,
-            "The sines are right. What do the cosines read: the old sines, or the "
+            name="the cosines are made from the new sines",
+            function=_one_after_the_other,
+            hint="The sines are right. What do the cosines read: the old sines, or the "
             "ones you just wrote?",
-            "Compute both from the old numbers, and only then put them into a row.",
+            more="Compute both from the old numbers, and only then put them into a "
+            "row.",
         ),
         Mistake(
-            "a plus in both sums",
-            _two_plus,
-            "The sines are right, but the pairs have changed their length. What is the "
-            "cosine of a sum?",
-            "One of the four products is subtracted.",
+            name="a plus in both sums",
+            function=_two_plus,
+            hint="The sines are right, but the pairs have changed their length. What "
+            "is the cosine of a sum?",
+            more="One of the four products is subtracted.",
         ),
     ),
-    (
+    hint=(
         "A row is a line of pairs, (sine, cosine), one frequency after the other.",
         "Each pair turns by `steps` times its frequency.",
         "Section 4 has a matrix that moves every row by a number of steps.",
@@ -319,13 +326,13 @@ def _silent(keys):
 
 
 ROTARY = Exercise(
-    "positions.rotary",
-    "Gives queries, keys, values (“b h t d”, positions from 0; keys and values may "
-    "have fewer heads) as rotary attention wants them, pairs (i, i + d/2): a score "
-    "then depends on two positions only through their distance.",
-    ("queries", "keys", "values"),
-    rotary,
-    lambda g: [
+    name="positions.rotary",
+    statement="Gives queries, keys, values (“b h t d”, positions from 0; keys and "
+    "values may have fewer heads) as rotary attention wants them, pairs (i, i + d/2): "
+    "a score then depends on two positions only through their distance.",
+    takes=("queries", "keys", "values"),
+    reference=rotary,
+    cases=lambda g: [
         (normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6)),
         (normal(g, 1, 4, 12, 8), normal(g, 1, 2, 12, 8), normal(g, 1, 2, 12, 8)),
         (
@@ -335,133 +342,138 @@ ROTARY = Exercise(
         ),
         (normal(g, 1, 2, 1, 6), normal(g, 1, 2, 1, 6), normal(g, 1, 2, 1, 6)),
     ],
-    (
+    mistakes=(
         Mistake(
-            "values turned too",
-            lambda q, k, v: (turn_rows(q), turn_rows(k), turn_rows(v)),
-            "Shift the sentence by ten positions: your contexts change, though "
+            name="values turned too",
+            function=lambda q, k, v: (turn_rows(q), turn_rows(k), turn_rows(v)),
+            hint="Shift the sentence by ten positions: your contexts change, though "
             "nothing was said differently.",
-            "Two of the three meet in a dot product. What happens to the third?",
+            more="Two of the three meet in a dot product. What happens to the third?",
         ),
         Mistake(
-            "only the queries turned",
-            lambda q, k, v: (turn_rows(q), k, v),
-            "Your scores depend on where the query stands, not on the distance.",
-            "A distance needs two ends, and each must know where it stands.",
+            name="only the queries turned",
+            function=lambda q, k, v: (turn_rows(q), k, v),
+            hint="Your scores depend on where the query stands, not on the distance.",
+            more="A distance needs two ends, and each must know where it stands.",
         ),
         Mistake(
-            "pairs of neighbors",
-            _both(_neighbors),
-            "A valid rotation, but of the pairs (0, 1), (2, 3), … Weights trained "
+            name="pairs of neighbors",
+            function=_both(_neighbors),
+            hint="A valid rotation, but of the pairs (0, 1), (2, 3), … Weights trained "
             "with other pairs could not use it.",
-            "The partner of column i is half a width away: x.chunk(2, dim=-1).",
+            more="The partner of column i is half a width away: x.chunk(2, dim=-1).",
         ),
         Mistake(
-            "angles for neighbors, pairs of halves",
-            _both(_mixed_angles),
-            "Lengths change: the two columns of a pair are turned by different angles.",
-            "Columns i and i + d/2 share an angle. What order are your angles in?",
+            name="angles for neighbors, pairs of halves",
+            function=_both(_mixed_angles),
+            hint="Lengths change: the two columns of a pair are turned by different "
+            "angles.",
+            more="Columns i and i + d/2 share an angle. What order are your angles in?",
         ),
         Mistake(
-            "turned the other way",
-            _both(_other_way),
-            "As long as all turn the same way, the scores are right. But a cache or a "
-            "checkpoint turned our way could not be mixed with yours.",
-            "Counterclockwise, as in school. Which of the two products is subtracted?",
+            name="turned the other way",
+            function=_both(_other_way),
+            hint="As long as all turn the same way, the scores are right. But a cache "
+            "or a checkpoint turned our way could not be mixed with yours.",
+            more="Counterclockwise, as in school. Which of the two products is "
+            "subtracted?",
         ),
         Mistake(
-            "keys turned back",
-            _keys_back,
-            "Queries are right. With keys turned the other way, a score depends on the "
-            "*sum* of the two positions.",
-            "The dot product already takes the difference: turn both the same way.",
+            name="keys turned back",
+            function=_keys_back,
+            hint="Queries are right. With keys turned the other way, a score depends "
+            "on the *sum* of the two positions.",
+            more="The dot product already takes the difference: turn both the same "
+            "way.",
         ),
         Mistake(
-            "one frequency for all pairs",
-            _both(_one_speed),
-            "All pairs complete a turn together after 6.3 positions: 0 and 6 look "
+            name="one frequency for all pairs",
+            function=_both(_one_speed),
+            hint="All pairs complete a turn together after 6.3 positions: 0 and 6 look "
             "alike.",
-            "Pair i turns by base^(−2i/d) per position, with d the width of a head.",
+            more="Pair i turns by base^(−2i/d) per position, with d the width of a "
+            "head.",
         ),
         Mistake(
-            "positions are numbered from 1",
-            _both(_from_one),
-            "The scores survive, since only distances count. Still, the first row "
+            name="positions are numbered from 1",
+            function=_both(_from_one),
+            hint="The scores survive, since only distances count. Still, the first row "
             "should not be turned.",
-            "Which angle belongs to position 0?",
+            more="Which angle belongs to position 0?",
         ),
         Mistake(
-            "the head's number taken for the position",
-            _both(_by_heads),
-            "All words in a head are turned alike, so their order is as invisible as "
-            "before.",
-            "“b h t d”: positions run along the second-to-last axis.",
+            name="the head's number taken for the position",
+            function=_both(_by_heads),
+            hint="All words in a head are turned alike, so their order is as invisible "
+            "as before.",
+            more="“b h t d”: positions run along the second-to-last axis.",
         ),
         Mistake(
-            "the table is added",
-            _both(lambda x: x + sinusoidal_positions(*x.shape[-2:])),
-            "Adding a table is for the input. Rotary adds nothing: each pair keeps "
-            "its length.",
-            "Four products per pair, as in the matrix of section 4.",
+            name="the table is added",
+            function=_both(lambda x: x + sinusoidal_positions(*x.shape[-2:])),
+            hint="Adding a table is for the input. Rotary adds nothing: each pair "
+            "keeps its length.",
+            more="Four products per pair, as in the matrix of section 4.",
         ),
         Mistake(
-            "the frequencies of all heads together",
-            _both(_wide_speeds),
-            "Pair 0 is right, the others are too fast: you spread the frequencies over "
-            "the width of all heads.",
-            "Each head has the same d/2 frequencies. d is the last axis.",
+            name="the frequencies of all heads together",
+            function=_both(_wide_speeds),
+            hint="Pair 0 is right, the others are too fast: you spread the frequencies "
+            "over the width of all heads.",
+            more="Each head has the same d/2 frequencies. d is the last axis.",
         ),
         Mistake(
-            "i in place of 2i in the exponent",
-            _both(lambda x: _speeds_of_width(x, 2 * x.shape[-1])),
-            "Pair 0 is right, the others are too fast. How small is the exponent of "
-            "your last pair?",
-            "The exponent of pair i is −2i/d: it runs nearly to −1.",
+            name="i in place of 2i in the exponent",
+            function=_both(lambda x: _speeds_of_width(x, 2 * x.shape[-1])),
+            hint="Pair 0 is right, the others are too fast. How small is the exponent "
+            "of your last pair?",
+            more="The exponent of pair i is −2i/d: it runs nearly to −1.",
         ),
         Mistake(
-            "only the keys turned",
-            lambda q, k, v: (q, turn_rows(k), v),
-            "Your scores depend on where the key stands, not on the distance.",
-            "A distance needs two ends, and each must know where it stands.",
+            name="only the keys turned",
+            function=lambda q, k, v: (q, turn_rows(k), v),
+            hint="Your scores depend on where the key stands, not on the distance.",
+            more="A distance needs two ends, and each must know where it stands.",
         ),
         Mistake(
-            "the second half is made from the new first half",
-            _both(_one_after_the_other_half),
-            "The first half of the columns is right. What does the second half read: "
-            "the old first half, or the one you just wrote?",
-            "Compute both from the old halves, and only then join them.",
+            name="the second half is made from the new first half",
+            function=_both(_one_after_the_other_half),
+            hint="The first half of the columns is right. What does the second half "
+            "read: the old first half, or the one you just wrote?",
+            more="Compute both from the old halves, and only then join them.",
         ),
         Mistake(
-            "no product is subtracted",
-            _both(_all_plus),
-            "Your pairs change their length. In a turn one of the four products is "
-            "subtracted.",
-            "In `turn`, where is the minus sign?",
+            name="no product is subtracted",
+            function=_both(_all_plus),
+            hint="Your pairs change their length. In a turn one of the four products "
+            "is subtracted.",
+            more="In `turn`, where is the minus sign?",
         ),
         Mistake(
-            "keys and values repeated for all heads",
-            _repeated,
-            "The turning is right. You also repeated keys and values, so that each "
-            "query head has its own. What should stay as it was?",
-            "Each of the three keeps the shape that it came with.",
+            name="keys and values repeated for all heads",
+            function=_repeated,
+            hint="The turning is right. You also repeated keys and values, so that "
+            "each query head has its own. What should stay as it was?",
+            more="Each of the three keeps the shape that it came with.",
         ),
         Mistake(
-            "keys and values repeated in turn",
-            _repeated_in_turn,
-            "The turning is right. You also repeated keys and values, and dealt them "
-            "out: query heads 0 and 1 get different ones. What should stay as it was?",
-            "Nothing needs to be repeated: each of the three keeps its shape.",
+            name="keys and values repeated in turn",
+            function=_repeated_in_turn,
+            hint="The turning is right. You also repeated keys and values, and dealt "
+            "them out: query heads 0 and 1 get different ones. What should stay as it "
+            "was?",
+            more="Nothing needs to be repeated: each of the three keeps its shape.",
         ),
         Mistake(
-            "the head's number taken for the position, and keys repeated",
-            _by_heads_and_repeated,
-            "All words in a head are turned alike, and keys and values now have more "
-            "heads. Along which axis do positions run?",
-            "“b h t d”: positions are the second-to-last axis, and each of the three "
-            "keeps its shape.",
+            name="the head's number taken for the position, and keys repeated",
+            function=_by_heads_and_repeated,
+            hint="All words in a head are turned alike, and keys and values now have "
+            "more heads. Along which axis do positions run?",
+            more="“b h t d”: positions are the second-to-last axis, and each of the "
+            "three keeps its shape.",
         ),
     ),
-    (
+    hint=(
         "Write one function that turns “b h t d” by the angles of its positions.",
         "The angles need the length and the width of a head: the last two axes.",
         "Then decide which of the three to hand to it: which ones meet in a dot "

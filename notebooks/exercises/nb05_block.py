@@ -120,117 +120,124 @@ def _second_dropout_only(x, norm1, attention, norm2, feedforward, dropout):
 
 
 BLOCK = Exercise(
-    "blocks.block",
-    "Gives “b t m”: a pre-norm block, put together from its parts, which are all "
-    "functions “b t m” to “b t m”. The road from x to the result must stay free.",
-    ("x", "norm1", "attention", "norm2", "feedforward", "dropout"),
-    block,
-    _parts,
-    (
+    name="blocks.block",
+    statement="Gives “b t m”: a pre-norm block, put together from its parts, which are "
+    "all functions “b t m” to “b t m”. The road from x to the result must stay free.",
+    takes=("x", "norm1", "attention", "norm2", "feedforward", "dropout"),
+    reference=block,
+    cases=_parts,
+    mistakes=(
         Mistake(
-            "post-norm",
-            _post_norm,
-            "A good block, but the one from the paper: the norm is on the road.",
-            "Pre-norm: which one reads the norm's output, the road or the branch?",
+            name="post-norm",
+            function=_post_norm,
+            hint="A good block, but the one from the paper: the norm is on the road.",
+            more="Pre-norm: which one reads the norm's output, the road or the branch?",
         ),
         Mistake(
-            "the road itself is normed",
-            _normed_road,
-            "The branch reads the norm's output, as it should. But so does the road: "
-            "the old `x` is gone.",
-            "Give the normed vector no name, or a name other than x.",
+            name="the road itself is normed",
+            function=_normed_road,
+            hint="The branch reads the norm's output, as it should. But so does the "
+            "road: the old `x` is gone.",
+            more="Give the normed vector no name, or a name other than x.",
         ),
         Mistake(
-            "dropout on the road",
-            _on_the_road,
-            "Your dropout hits what all the earlier blocks wrote. Section 5 counts "
-            "what is left after 24 of them.",
-            "Dropout goes on only one side of the plus.",
+            name="dropout on the road",
+            function=_on_the_road,
+            hint="Your dropout hits what all the earlier blocks wrote. Section 5 "
+            "counts what is left after 24 of them.",
+            more="Dropout goes on only one side of the plus.",
         ),
         Mistake(
-            "the feed-forward reads the old x",
-            _parallel,
-            "Both branches read the same input. So the feed-forward cannot think "
+            name="the feed-forward reads the old x",
+            function=_parallel,
+            hint="Both branches read the same input. So the feed-forward cannot think "
             "about what attention has just brought in.",
-            "Two steps, one after the other: the second begins where the first ended.",
+            more="Two steps, one after the other: the second begins where the first "
+            "ended.",
         ),
         Mistake(
-            "no road at all",
-            _no_road,
-            "Nothing is added to anything. After twelve such blocks, all words look "
-            "the same.",
-            "You need a plus, twice.",
+            name="no road at all",
+            function=_no_road,
+            hint="Nothing is added to anything. After twelve such blocks, all words "
+            "look the same.",
+            more="You need a plus, twice.",
         ),
         Mistake(
-            "the road ends before the feed-forward",
-            _half_a_road,
-            "The first half is right. But the result holds only the second branch.",
-            "Both halves have the same form.",
+            name="the road ends before the feed-forward",
+            function=_half_a_road,
+            hint="The first half is right. But the result holds only the second "
+            "branch.",
+            more="Both halves have the same form.",
         ),
         Mistake(
-            "no dropout",
-            lambda x, n1, attention, n2, feedforward, dropout: block(
+            name="no dropout",
+            function=lambda x, n1, attention, n2, feedforward, dropout: block(
                 x, n1, attention, n2, feedforward, nn.Identity()
             ),
-            "One of your arguments is unused.",
-            "It goes just before each plus, on the branch.",
+            hint="One of your arguments is unused.",
+            more="It goes just before each plus, on the branch.",
         ),
         Mistake(
-            "dropout on the first branch only",
-            _first_dropout_only,
-            "The first line is right. The second branch is added without dropout.",
-            "Both lines have the same form.",
+            name="dropout on the first branch only",
+            function=_first_dropout_only,
+            hint="The first line is right. The second branch is added without dropout.",
+            more="Both lines have the same form.",
         ),
         Mistake(
-            "dropout on the second branch only",
-            _second_dropout_only,
-            "The second line is right. The first branch is added without dropout.",
-            "Both lines have the same form.",
+            name="dropout on the second branch only",
+            function=_second_dropout_only,
+            hint="The second line is right. The first branch is added without dropout.",
+            more="Both lines have the same form.",
         ),
         Mistake(
-            "no norm",
-            lambda x, n1, attention, n2, feedforward, dropout: block(
+            name="no norm",
+            function=lambda x, n1, attention, n2, feedforward, dropout: block(
                 x, nn.Identity(), attention, nn.Identity(), feedforward, dropout
             ),
-            "The branches read the bare road. Its numbers grow from block to block.",
-            "Each branch begins with a norm of its own.",
+            hint="The branches read the bare road. Its numbers grow from block to "
+            "block.",
+            more="Each branch begins with a norm of its own.",
         ),
         Mistake(
-            "one norm for both",
-            lambda x, n1, attention, n2, feedforward, dropout: block(
+            name="one norm for both",
+            function=lambda x, n1, attention, n2, feedforward, dropout: block(
                 x, n1, attention, n1, feedforward, dropout
             ),
-            "Both branches use the same norm. But each norm has learned its own scale.",
-            "One of your arguments is unused.",
+            hint="Both branches use the same norm. But each norm has learned its own "
+            "scale.",
+            more="One of your arguments is unused.",
         ),
         Mistake(
-            "the feed-forward first",
-            _feedforward_first,
-            "Both halves are right, but in the wrong order. Which one brings in the "
-            "other words?",
-            "Attention first, then the feed-forward.",
+            name="the feed-forward first",
+            function=_feedforward_first,
+            hint="Both halves are right, but in the wrong order. Which one brings in "
+            "the other words?",
+            more="Attention first, then the feed-forward.",
         ),
         Mistake(
-            "the norm behind the layer",
-            _norm_behind,
-            "The norm is on the branch, but at its end: the layers read the bare road.",
-            "Pre-norm: the norm comes *before* the layer. Which call is the inner one?",
+            name="the norm behind the layer",
+            function=_norm_behind,
+            hint="The norm is on the branch, but at its end: the layers read the bare "
+            "road.",
+            more="Pre-norm: the norm comes *before* the layer. Which call is the inner "
+            "one?",
         ),
         Mistake(
-            "the second plus adds the old x",
-            _old_road,
-            "The feed-forward reads the right thing. But its output is added to the "
-            "original x, so what attention said is lost from the road.",
-            "Two steps, one after the other: the second begins where the first ended.",
+            name="the second plus adds the old x",
+            function=_old_road,
+            hint="The feed-forward reads the right thing. But its output is added to "
+            "the original x, so what attention said is lost from the road.",
+            more="Two steps, one after the other: the second begins where the first "
+            "ended.",
         ),
         Mistake(
-            "the road begins behind attention",
-            _late_road,
-            "The second half is right. In the first, nothing is added to x.",
-            "Both halves have the same form.",
+            name="the road begins behind attention",
+            function=_late_road,
+            hint="The second half is right. In the first, nothing is added to x.",
+            more="Both halves have the same form.",
         ),
     ),
-    "The same thing twice: norm, layer, dropout, plus. Begin with the first line.",
+    hint="The same thing twice: norm, layer, dropout, plus. Begin with the first line.",
     trains=True,
 )
 

@@ -60,155 +60,160 @@ def _by_the_sum(x, scale, shift, eps):
 
 
 LAYER_NORM = Exercise(
-    "blocks.layer_norm",
-    "Gives “… m” for x “… m”, scale “m”, shift “m” and a number eps: each word gets "
-    "one size, whatever the layers before it have added up.",
-    ("x", "scale", "shift", "eps"),
-    layer_norm,
-    _streams,
-    (
+    name="blocks.layer_norm",
+    statement="Gives “… m” for x “… m”, scale “m”, shift “m” and a number eps: each "
+    "word gets one size, whatever the layers before it have added up.",
+    takes=("x", "scale", "shift", "eps"),
+    reference=layer_norm,
+    cases=_streams,
+    mistakes=(
         Mistake(
-            "over the batch",
-            _normed(slice(None, -1)),
-            "Every column has mean 0 now. Should a word depend on its neighbors?",
-            "μ has an index t and no m: over which axis was it taken?",
+            name="over the batch",
+            function=_normed(slice(None, -1)),
+            hint="Every column has mean 0 now. Should a word depend on its neighbors?",
+            more="μ has an index t and no m: over which axis was it taken?",
         ),
         Mistake(
-            "over the whole sentence",
-            _normed(slice(-2, None)),
-            "One mean for all words of a sentence: a large word makes the others "
+            name="over the whole sentence",
+            function=_normed(slice(-2, None)),
+            hint="One mean for all words of a sentence: a large word makes the others "
             "small.",
-            "Only the last axis. keepdim=True keeps a place for it.",
+            more="Only the last axis. keepdim=True keeps a place for it.",
         ),
         Mistake(
-            "divided by m − 1",
-            _normed(slice(-1, None), unbiased=True),
-            "Nearly right: all numbers are a little too small. What does `var` divide "
-            "by unless you tell it?",
-            "This variance is a plain average of squares, not an estimate.",
+            name="divided by m − 1",
+            function=_normed(slice(-1, None), unbiased=True),
+            hint="Nearly right: all numbers are a little too small. What does `var` "
+            "divide by unless you tell it?",
+            more="This variance is a plain average of squares, not an estimate.",
         ),
         Mistake(
-            "no eps",
-            lambda x, scale, shift, eps: (
+            name="no eps",
+            function=lambda x, scale, shift, eps: (
                 scale * _centered(x) / _variance(x).sqrt() + shift
             ),
-            "One word here has the same number everywhere. Its spread is 0, and 0 / 0 "
-            "is not a number.",
-            "One argument is unused.",
+            hint="One word here has the same number everywhere. Its spread is 0, and 0 "
+            "/ 0 is not a number.",
+            more="One argument is unused.",
         ),
         Mistake(
-            "an eps of your own",
-            lambda x, scale, shift, eps: layer_norm(x, scale, shift, 1e-5),
-            "One case passes: its eps is 0.00001, which many people use. The other "
-            "case has eps = 0.1.",
-            "eps is an argument: use the one you are given.",
+            name="an eps of your own",
+            function=lambda x, scale, shift, eps: layer_norm(x, scale, shift, 1e-5),
+            hint="One case passes: its eps is 0.00001, which many people use. The "
+            "other case has eps = 0.1.",
+            more="eps is an argument: use the one you are given.",
         ),
         Mistake(
-            "eps outside the root",
-            lambda x, scale, shift, eps: (
+            name="eps outside the root",
+            function=lambda x, scale, shift, eps: (
                 scale * _centered(x) / (_variance(x).sqrt() + eps) + shift
             ),
-            "With eps = 0.00001 the difference hardly shows. With 0.1, small words "
-            "come out different.",
-            "Look at how far the root reaches in the formula.",
+            hint="With eps = 0.00001 the difference hardly shows. With 0.1, small "
+            "words come out different.",
+            more="Look at how far the root reaches in the formula.",
         ),
         Mistake(
-            "`std` as it comes, plus eps",
-            lambda x, scale, shift, eps: (
+            name="`std` as it comes, plus eps",
+            function=lambda x, scale, shift, eps: (
                 scale * _centered(x) / (x.std(-1, keepdim=True) + eps) + shift
             ),
-            "Close. Two small things: what does `std` divide by, and how far does the "
-            "root reach?",
-            "Begin with the variance: it has an argument `unbiased`, and eps joins it.",
+            hint="Close. Two small things: what does `std` divide by, and how far does "
+            "the root reach?",
+            more="Begin with the variance: it has an argument `unbiased`, and eps "
+            "joins it.",
         ),
         Mistake(
-            "the mean stays",
-            lambda x, scale, shift, eps: (
+            name="the mean stays",
+            function=lambda x, scale, shift, eps: (
                 scale * x / (_variance(x) + eps).sqrt() + shift
             ),
-            "Each word has spread 1, but its mean is still there.",
-            "Two things happen in the numerator of the fraction.",
+            hint="Each word has spread 1, but its mean is still there.",
+            more="Two things happen in the numerator of the fraction.",
         ),
         Mistake(
-            "divided by the variance",
-            lambda x, scale, shift, eps: (
+            name="divided by the variance",
+            function=lambda x, scale, shift, eps: (
                 scale * _centered(x) / (_variance(x) + eps) + shift
             ),
-            "Make x ten times larger: your fraction gets ten times smaller.",
-            "A variance is a *squared* spread.",
+            hint="Make x ten times larger: your fraction gets ten times smaller.",
+            more="A variance is a *squared* spread.",
         ),
         Mistake(
-            "scale and shift forgotten",
-            lambda x, scale, shift, eps: _centered(x) / (_variance(x) + eps).sqrt(),
-            "Well normed. Two arguments are unused.",
-            "What was learned comes last: a factor and an offset for each column.",
+            name="scale and shift forgotten",
+            function=lambda x, scale, shift, eps: (
+                _centered(x) / (_variance(x) + eps).sqrt()
+            ),
+            hint="Well normed. Two arguments are unused.",
+            more="What was learned comes last: a factor and an offset for each column.",
         ),
         Mistake(
-            "shifted before it is scaled",
-            lambda x, scale, shift, eps: (
+            name="shifted before it is scaled",
+            function=lambda x, scale, shift, eps: (
                 scale * (_centered(x) / (_variance(x) + eps).sqrt() + shift)
             ),
-            "Your shift gets scaled as well.",
-            "Where a word's number is exactly its mean, the result is the shift alone.",
+            hint="Your shift gets scaled as well.",
+            more="Where a word's number is exactly its mean, the result is the shift "
+            "alone.",
         ),
         Mistake(
-            "divided by the root of the mean square",
-            lambda x, scale, shift, eps: (
+            name="divided by the root of the mean square",
+            function=lambda x, scale, shift, eps: (
                 scale * x / (x.square().mean(-1, keepdim=True) + eps).sqrt() + shift
             ),
-            "No mean is subtracted anywhere: what all numbers of a word have in "
+            hint="No mean is subtracted anywhere: what all numbers of a word have in "
             "common stays.",
-            "Subtract the mean first. The variance is the mean square of what is left.",
+            more="Subtract the mean first. The variance is the mean square of what is "
+            "left.",
         ),
         Mistake(
-            "the mean is subtracted above the line only",
-            lambda x, scale, shift, eps: (
+            name="the mean is subtracted above the line only",
+            function=lambda x, scale, shift, eps: (
                 scale * _centered(x) / (x.square().mean(-1, True) + eps).sqrt() + shift
             ),
-            "In the numerator the mean is subtracted. For a word with mean 100, how "
-            "large are the squares in the denominator?",
-            "A variance is the mean square of the differences from the mean.",
+            hint="In the numerator the mean is subtracted. For a word with mean 100, "
+            "how large are the squares in the denominator?",
+            more="A variance is the mean square of the differences from the mean.",
         ),
         Mistake(
-            "over everything",
-            _normed(slice(None)),
-            "One mean and one variance for all words of all sentences. Should a word "
-            "depend on the others?",
-            "Only the last axis: mean and var take a dim, and keepdim=True keeps a "
-            "place for it.",
+            name="over everything",
+            function=_normed(slice(None)),
+            hint="One mean and one variance for all words of all sentences. Should a "
+            "word depend on the others?",
+            more="Only the last axis: mean and var take a dim, and keepdim=True keeps "
+            "a place for it.",
         ),
         Mistake(
-            "scale forgotten",
-            lambda x, scale, shift, eps: layer_norm(
+            name="scale forgotten",
+            function=lambda x, scale, shift, eps: layer_norm(
                 x, torch.ones_like(scale), shift, eps
             ),
-            "Well normed and shifted. One argument is unused.",
-            "A learned factor for each column comes before the shift.",
+            hint="Well normed and shifted. One argument is unused.",
+            more="A learned factor for each column comes before the shift.",
         ),
         Mistake(
-            "shift forgotten",
-            lambda x, scale, shift, eps: layer_norm(
+            name="shift forgotten",
+            function=lambda x, scale, shift, eps: layer_norm(
                 x, scale, torch.zeros_like(shift), eps
             ),
-            "Well normed and scaled. One argument is unused.",
-            "A learned offset for each column comes last.",
+            hint="Well normed and scaled. One argument is unused.",
+            more="A learned offset for each column comes last.",
         ),
         Mistake(
-            "over the positions",
-            _normed(slice(-2, -1)),
-            "Every column of a sentence has mean 0 now. Should a word depend on its "
-            "neighbors?",
-            "μ has an index t and no m: over which axis was it taken?",
+            name="over the positions",
+            function=_normed(slice(-2, -1)),
+            hint="Every column of a sentence has mean 0 now. Should a word depend on "
+            "its neighbors?",
+            more="μ has an index t and no m: over which axis was it taken?",
         ),
         Mistake(
-            "the squares are only added up",
-            _by_the_sum,
-            "The wider a word is, the smaller your numbers get. Is the variance of a "
-            "word a sum or a mean?",
-            "Divide the sum of the squares by the width.",
+            name="the squares are only added up",
+            function=_by_the_sum,
+            hint="The wider a word is, the smaller your numbers get. Is the variance "
+            "of a word a sum or a mean?",
+            more="Divide the sum of the squares by the width.",
         ),
     ),
-    "Mean and variance of each word, over the last axis; then the formula.",
+    hint="Mean and variance of each word, over the last axis; then the formula.",
     trains=True,
 )
 
@@ -232,77 +237,80 @@ def words_changed(length: int = 7, d_model: int = 16) -> tuple[int, int, int]:
 
 
 NORM_SEES = Exercise(
-    "blocks.norm_sees",
-    "Wants three counts (a, b, c). Behind LayerNorm, how many of seven words change if "
-    "cat's numbers (a) all grow by 100, (b) all change sign, (c) one grows by 100?",
-    (),
-    words_changed,
-    lambda generator: [()],
-    (
+    name="blocks.norm_sees",
+    statement="Wants three counts (a, b, c). Behind LayerNorm, how many of seven words "
+    "change if cat's numbers (a) all grow by 100, (b) all change sign, (c) one grows "
+    "by 100?",
+    takes=(),
+    reference=words_changed,
+    cases=lambda generator: [()],
+    mistakes=(
         Mistake(
-            "a constant is seen",
-            lambda: (1, 1, 1),
-            "(b) and (c) are right. In (a), what becomes of *cat*'s mean, and what is "
-            "subtracted from each number?",
-            "Try it with two numbers: 1 and 3, then 101 and 103.",
+            name="a constant is seen",
+            function=lambda: (1, 1, 1),
+            hint="(b) and (c) are right. In (a), what becomes of *cat*'s mean, and "
+            "what is subtracted from each number?",
+            more="Try it with two numbers: 1 and 3, then 101 and 103.",
         ),
         Mistake(
-            "a sign is not seen",
-            lambda: (0, 0, 1),
-            "(a) and (c) are right. Is a spread negative when the numbers are?",
-            "Try it with the numbers −1 and 1, then with 1 and −1.",
+            name="a sign is not seen",
+            function=lambda: (0, 0, 1),
+            hint="(a) and (c) are right. Is a spread negative when the numbers are?",
+            more="Try it with the numbers −1 and 1, then with 1 and −1.",
         ),
         Mistake(
-            "words see each other",
-            lambda: (7, 7, 7),
-            "Then words would share a mean, as in BatchNorm, and a change to *cat* "
-            "would reach them all.",
-            "Over which axis does LayerNorm take its mean?",
+            name="words see each other",
+            function=lambda: (7, 7, 7),
+            hint="Then words would share a mean, as in BatchNorm, and a change to "
+            "*cat* would reach them all.",
+            more="Over which axis does LayerNorm take its mean?",
         ),
         Mistake(
-            "one number is forgiven too",
-            lambda: (0, 1, 0),
-            "(a) and (b) are right. In (c) the mean moves by 100/16 only.",
-            "The fifteen other numbers of *cat*: do they keep their place?",
+            name="one number is forgiven too",
+            function=lambda: (0, 1, 0),
+            hint="(a) and (b) are right. In (c) the mean moves by 100/16 only.",
+            more="The fifteen other numbers of *cat*: do they keep their place?",
         ),
         Mistake(
-            "one number reaches every word",
-            lambda: (0, 1, 7),
-            "(a) and (b) are right. In (c) only one *word* was touched, in one of its "
-            "numbers.",
-            "Rows are words, columns are not.",
+            name="one number reaches every word",
+            function=lambda: (0, 1, 7),
+            hint="(a) and (b) are right. In (c) only one *word* was touched, in one of "
+            "its numbers.",
+            more="Rows are words, columns are not.",
         ),
         Mistake(
-            "a sign is not seen, and one number reaches every word",
-            lambda: (0, 0, 7),
-            "(a) is right. In (b), is a spread negative when the numbers are? In (c) "
-            "only one *word* was touched, in one of its numbers.",
-            "Try (b) with the numbers −1 and 1, then with 1 and −1. For (c): each word "
-            "has a mean of its own.",
+            name="a sign is not seen, and one number reaches every word",
+            function=lambda: (0, 0, 7),
+            hint="(a) is right. In (b), is a spread negative when the numbers are? In "
+            "(c) only one *word* was touched, in one of its numbers.",
+            more="Try (b) with the numbers −1 and 1, then with 1 and −1. For (c): each "
+            "word has a mean of its own.",
         ),
         Mistake(
-            "a constant is seen and a sign is not",
-            lambda: (1, 0, 1),
-            "(c) is right. In (a), what is subtracted from each number? In (b), is a "
-            "spread negative when the numbers are?",
-            "Try it with two numbers: 1 and 3, then 101 and 103, then −1 and −3.",
+            name="a constant is seen and a sign is not",
+            function=lambda: (1, 0, 1),
+            hint="(c) is right. In (a), what is subtracted from each number? In (b), "
+            "is a spread negative when the numbers are?",
+            more="Try it with two numbers: 1 and 3, then 101 and 103, then −1 and −3.",
         ),
         Mistake(
-            "no change is seen",
-            lambda: (0, 0, 0),
-            "(a) is right. Does the norm give the same for 1 and 3 as for −1 and −3?",
-            "In (c) one number of *cat* moves away from the other fifteen. Does it "
-            "stay that way?",
+            name="no change is seen",
+            function=lambda: (0, 0, 0),
+            hint="(a) is right. Does the norm give the same for 1 and 3 as for −1 and "
+            "−3?",
+            more="In (c) one number of *cat* moves away from the other fifteen. Does "
+            "it stay that way?",
         ),
         Mistake(
-            "numbers are counted in place of words",
-            lambda: (0, 16, 16),
-            "(a) is right. In (b) and (c) you count the numbers of *cat* that change.",
-            "Seven words go through the norm. How many of them change?",
+            name="numbers are counted in place of words",
+            function=lambda: (0, 16, 16),
+            hint="(a) is right. In (b) and (c) you count the numbers of *cat* that "
+            "change.",
+            more="Seven words go through the norm. How many of them change?",
         ),
     ),
-    "Go through the formula: which of the changes survive “minus the mean, divided by "
-    "the spread”?",
+    hint="Go through the formula: which of the changes survive “minus the mean, "
+    "divided by the spread”?",
     predicts=True,
 )
 

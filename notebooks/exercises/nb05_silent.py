@@ -115,81 +115,87 @@ def _same_twice(block, x):
 
 
 SILENT = Exercise(
-    "blocks.silent",
-    "Gives True if x comes out of a block untouched, in training mode, once both "
-    "branches are silent. No error shows that dropout stands on the road.",
-    ("block", "x"),
-    road_is_free,
-    _suspects,
-    (
+    name="blocks.silent",
+    statement="Gives True if x comes out of a block untouched, in training mode, once "
+    "both branches are silent. No error shows that dropout stands on the road.",
+    takes=("block", "x"),
+    reference=road_is_free,
+    cases=_suspects,
+    mistakes=(
         Mistake(
-            "every block passes",
-            lambda block, x: block(x).shape == x.shape,
-            "Sick blocks pass your test just like healthy ones. A shape, or one "
+            name="every block passes",
+            function=lambda block, x: block(x).shape == x.shape,
+            hint="Sick blocks pass your test just like healthy ones. A shape, or one "
             "number of many, cannot tell them apart.",
-            "What comes out must be x itself, number by number.",
+            more="What comes out must be x itself, number by number.",
         ),
         Mistake(
-            "the mode is left as it was found",
-            _verdict(lambda block: _silence(*_ends(block))),
-            "One of these blocks was handed over ready for use. In that mode dropout "
-            "sleeps.",
-            "Set the mode for your test yourself.",
+            name="the mode is left as it was found",
+            function=_verdict(lambda block: _silence(*_ends(block))),
+            hint="One of these blocks was handed over ready for use. In that mode "
+            "dropout sleeps.",
+            more="Set the mode for your test yourself.",
         ),
         Mistake(
-            "dropout sleeps during the test",
-            _verdict(lambda block: _silence(*_ends(block.eval()))),
-            "A block with dropout on the road passes. When does dropout do nothing?",
-            "There are two modes, and dropout works in one of them.",
+            name="dropout sleeps during the test",
+            function=_verdict(lambda block: _silence(*_ends(block.eval()))),
+            hint="A block with dropout on the road passes. When does dropout do "
+            "nothing?",
+            more="There are two modes, and dropout works in one of them.",
         ),
         Mistake(
-            "one branch still speaks",
-            _verdict(lambda block: _silence(block.train().attention.to_output)),
-            "Healthy blocks fail here, because one branch still adds something.",
-            "There are two branches. Which layer is the last one of each?",
+            name="one branch still speaks",
+            function=_verdict(
+                lambda block: _silence(block.train().attention.to_output)
+            ),
+            hint="Healthy blocks fail here, because one branch still adds something.",
+            more="There are two branches. Which layer is the last one of each?",
         ),
         Mistake(
-            "the biases still speak",
-            _verdict(lambda block: _silence(*_ends(block.train()), biases=False)),
-            "A layer whose weights are all 0 still says something, if it has a bias.",
-            "Each layer has two tensors.",
+            name="the biases still speak",
+            function=_verdict(
+                lambda block: _silence(*_ends(block.train()), biases=False)
+            ),
+            hint="A layer whose weights are all 0 still says something, if it has a "
+            "bias.",
+            more="Each layer has two tensors.",
         ),
         Mistake(
-            "upside down",
-            lambda block, x: not road_is_free(block, x),
-            "Healthy blocks get False, sick ones True.",
-            "Read the question again: is the road *free*?",
+            name="upside down",
+            function=lambda block, x: not road_is_free(block, x),
+            hint="Healthy blocks get False, sick ones True.",
+            more="Read the question again: is the road *free*?",
         ),
         Mistake(
-            "attention still speaks",
-            _verdict(lambda block: _silence(block.train().feedforward.down)),
-            "Healthy blocks fail here, because attention still adds something.",
-            "There are two branches. Which layer is the last one of each?",
+            name="attention still speaks",
+            function=_verdict(lambda block: _silence(block.train().feedforward.down)),
+            hint="Healthy blocks fail here, because attention still adds something.",
+            more="There are two branches. Which layer is the last one of each?",
         ),
         Mistake(
-            "no block passes",
-            lambda block, x: False,
-            "Healthy blocks fail your test just like sick ones. Are both branches of "
-            "*this* block silent, and what do you compare with what?",
-            "Put zeros into both last layers, weights and biases. Then compare "
+            name="no block passes",
+            function=lambda block, x: False,
+            hint="Healthy blocks fail your test just like sick ones. Are both branches "
+            "of *this* block silent, and what do you compare with what?",
+            more="Put zeros into both last layers, weights and biases. Then compare "
             "numbers.",
         ),
         Mistake(
-            "only the mean is compared",
-            _same_mean,
-            "A block with a norm on its road passes. Two different tensors may have "
-            "the same mean.",
-            "What comes out must be x itself, number by number.",
+            name="only the mean is compared",
+            function=_same_mean,
+            hint="A block with a norm on its road passes. Two different tensors may "
+            "have the same mean.",
+            more="What comes out must be x itself, number by number.",
         ),
         Mistake(
-            "two calls are compared",
-            _same_twice,
-            "A block with a norm on its road passes: both calls give the same result, "
-            "but not x.",
-            "What should the result be compared with?",
+            name="two calls are compared",
+            function=_same_twice,
+            hint="A block with a norm on its road passes: both calls give the same "
+            "result, but not x.",
+            more="What should the result be compared with?",
         ),
     ),
-    "Put zeros into the last layer of each branch, switch to training mode, then "
+    hint="Put zeros into the last layer of each branch, switch to training mode, then "
     "compare.",
 )
 

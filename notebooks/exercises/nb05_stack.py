@@ -76,106 +76,110 @@ def _second_road(x, blocks, norm):
 
 
 STACK = Exercise(
-    "blocks.stack",
-    "Gives “b t m” for x “b t m”, a list of pre-norm blocks and a norm: each block "
-    "reads what the last one wrote, or it learns nothing.",
-    ("x", "blocks", "norm"),
-    stack,
-    _stacks,
-    (
+    name="blocks.stack",
+    statement="Gives “b t m” for x “b t m”, a list of pre-norm blocks and a norm: each "
+    "block reads what the last one wrote, or it learns nothing.",
+    takes=("x", "blocks", "norm"),
+    reference=stack,
+    cases=_stacks,
+    mistakes=(
         Mistake(
-            "each block reads the embedding",
-            lambda x, blocks, norm: norm(blocks[-1](x)),
-            "Only the last block has a say; the others are computed and thrown away.",
-            "What one block returns must be what the next one receives.",
+            name="each block reads the embedding",
+            function=lambda x, blocks, norm: norm(blocks[-1](x)),
+            hint="Only the last block has a say; the others are computed and thrown "
+            "away.",
+            more="What one block returns must be what the next one receives.",
         ),
         Mistake(
-            "all read the embedding, then a sum",
-            _sum,
-            "Every block has a say, but they stand side by side: none builds on "
+            name="all read the embedding, then a sum",
+            function=_sum,
+            hint="Every block has a say, but they stand side by side: none builds on "
             "another.",
-            "One after the other: the depth of a stack is the number of *steps*.",
+            more="One after the other: the depth of a stack is the number of *steps*.",
         ),
         Mistake(
-            "the final norm is forgotten",
-            lambda x, blocks, norm: stack(x, blocks, nn.Identity()),
-            "Well stacked. But the road of pre-norm blocks was never normed.",
-            "One argument is unused.",
+            name="the final norm is forgotten",
+            function=lambda x, blocks, norm: stack(x, blocks, nn.Identity()),
+            hint="Well stacked. But the road of pre-norm blocks was never normed.",
+            more="One argument is unused.",
         ),
         Mistake(
-            "a norm after every block",
-            _norm_after_each,
-            "The road meets the norm again and again. That is the price of post-norm.",
-            "The norm comes once, at the end of the road.",
+            name="a norm after every block",
+            function=_norm_after_each,
+            hint="The road meets the norm again and again. That is the price of "
+            "post-norm.",
+            more="The norm comes once, at the end of the road.",
         ),
         Mistake(
-            "normed before the first block",
-            lambda x, blocks, norm: stack(norm(x), blocks, nn.Identity()),
-            "The norm is at the wrong end of the road: the sums come after it.",
-            "Who adds to the road after the last block?",
+            name="normed before the first block",
+            function=lambda x, blocks, norm: stack(norm(x), blocks, nn.Identity()),
+            hint="The norm is at the wrong end of the road: the sums come after it.",
+            more="Who adds to the road after the last block?",
         ),
         Mistake(
-            "a second road around each block",
-            _second_road,
-            "Every block has its own plus inside. Your plus adds the whole road again "
-            "at each step.",
-            "The block gives back the whole road, not only its contribution.",
+            name="a second road around each block",
+            function=_second_road,
+            hint="Every block has its own plus inside. Your plus adds the whole road "
+            "again at each step.",
+            more="The block gives back the whole road, not only its contribution.",
         ),
         Mistake(
-            "the first block, again and again",
-            lambda x, blocks, norm: stack(x, [blocks[0]] * len(blocks), norm),
-            "The right number of steps, but all with the weights of the first block.",
-            "Let the loop run over the blocks, not over their number.",
+            name="the first block, again and again",
+            function=lambda x, blocks, norm: stack(x, [blocks[0]] * len(blocks), norm),
+            hint="The right number of steps, but all with the weights of the first "
+            "block.",
+            more="Let the loop run over the blocks, not over their number.",
         ),
         Mistake(
-            "`return` inside the loop",
-            lambda x, blocks, norm: norm(blocks[0](x)),
-            "Only the first block runs, and then the norm. A `return` ends the loop at "
-            "once.",
-            "Move `return` to the left, after the loop.",
+            name="`return` inside the loop",
+            function=lambda x, blocks, norm: norm(blocks[0](x)),
+            hint="Only the first block runs, and then the norm. A `return` ends the "
+            "loop at once.",
+            more="Move `return` to the left, after the loop.",
         ),
         Mistake(
-            "`return` inside the loop, without the norm",
-            lambda x, blocks, norm: blocks[0](x),
-            "Only the first block runs. A `return` ends the loop at once.",
-            "Move `return` to the left, after the loop, and give it the norm.",
+            name="`return` inside the loop, without the norm",
+            function=lambda x, blocks, norm: blocks[0](x),
+            hint="Only the first block runs. A `return` ends the loop at once.",
+            more="Move `return` to the left, after the loop, and give it the norm.",
         ),
         Mistake(
-            "the last block first",
-            lambda x, blocks, norm: stack(x, blocks[::-1], norm),
-            "All blocks, in the wrong order. x enters at blocks[0].",
-            "norm(b2(b1(b0(x)))) reads from the inside out.",
+            name="the last block first",
+            function=lambda x, blocks, norm: stack(x, blocks[::-1], norm),
+            hint="All blocks, in the wrong order. x enters at blocks[0].",
+            more="norm(b2(b1(b0(x)))) reads from the inside out.",
         ),
         Mistake(
-            "a norm before every block",
-            _norm_before_each,
-            "Each block reads a normed road, and the road after the last block was "
-            "never normed.",
-            "A pre-norm block has its norms inside. Where does the road need one more?",
+            name="a norm before every block",
+            function=_norm_before_each,
+            hint="Each block reads a normed road, and the road after the last block "
+            "was never normed.",
+            more="A pre-norm block has its norms inside. Where does the road need one "
+            "more?",
         ),
         Mistake(
-            "a second road around each block, and a norm on its branch",
-            _pre_norm_again,
-            "You write pre-norm around each block. These blocks are pre-norm inside, "
-            "with a plus of their own.",
-            "The block gives back the whole road, not only its contribution.",
+            name="a second road around each block, and a norm on its branch",
+            function=_pre_norm_again,
+            hint="You write pre-norm around each block. These blocks are pre-norm "
+            "inside, with a plus of their own.",
+            more="The block gives back the whole road, not only its contribution.",
         ),
         Mistake(
-            "normed at both ends",
-            lambda x, blocks, norm: stack(norm(x), blocks, norm),
-            "The norm at the end is right. But you also norm what the first block "
+            name="normed at both ends",
+            function=lambda x, blocks, norm: stack(norm(x), blocks, norm),
+            hint="The norm at the end is right. But you also norm what the first block "
             "reads.",
-            "The norm comes once. At which end of the road?",
+            more="The norm comes once. At which end of the road?",
         ),
         Mistake(
-            "a norm after every block, and once more at the end",
-            lambda x, blocks, norm: norm(_norm_after_each(x, blocks, norm)),
-            "The norm at the end is right. In the loop it meets the road again and "
-            "again.",
-            "The norm comes once, after the loop.",
+            name="a norm after every block, and once more at the end",
+            function=lambda x, blocks, norm: norm(_norm_after_each(x, blocks, norm)),
+            hint="The norm at the end is right. In the loop it meets the road again "
+            "and again.",
+            more="The norm comes once, after the loop.",
         ),
     ),
-    "A loop of one line, and one line after it.",
+    hint="A loop of one line, and one line after it.",
     trains=True,
 )
 

@@ -97,121 +97,126 @@ def _bent_before(state, memory, mask, w):
 
 
 STEP = Exercise(
-    "recurrent.context_step",
-    "Gives tanh(W [context; state]), “b m”, for a state “b m”, a memory “b k m”, a "
-    "bool mask “b k” and W “m 2m”, with dot scores. So a state may look back.",
-    ("state", "memory", "mask", "W"),
-    context_step,
-    _step_cases,
-    (
+    name="recurrent.context_step",
+    statement="Gives tanh(W [context; state]), “b m”, for a state “b m”, a memory “b k "
+    "m”, a bool mask “b k” and W “m 2m”, with dot scores. So a state may look back.",
+    takes=("state", "memory", "mask", "W"),
+    reference=context_step,
+    cases=_step_cases,
+    mistakes=(
         Mistake(
-            "padding is not masked",
-            _with(lambda s, h, mask: _scores(s, h).softmax(dim=-1)),
-            "Rows without padding are right. In the others the state looks at words "
-            "that are not there.",
-            "The mask says True where it may look. Use it before the softmax.",
+            name="padding is not masked",
+            function=_with(lambda s, h, mask: _scores(s, h).softmax(dim=-1)),
+            hint="Rows without padding are right. In the others the state looks at "
+            "words that are not there.",
+            more="The mask says True where it may look. Use it before the softmax.",
         ),
         Mistake(
-            "upside down",
-            _with(lambda s, h, mask: _hidden_softmax(s, h, ~mask)),
-            "Your state looks at padding only. True means a real word.",
-            "masked_fill fills where its mask is True.",
+            name="upside down",
+            function=_with(lambda s, h, mask: _hidden_softmax(s, h, ~mask)),
+            hint="Your state looks at padding only. True means a real word.",
+            more="masked_fill fills where its mask is True.",
         ),
         Mistake(
-            "upside down, and even where nothing is padded",
-            _with(
+            name="upside down, and even where nothing is padded",
+            function=_with(
                 lambda s, h, mask: (
                     _scores(s, h)
                     .masked_fill(mask, torch.finfo(s.dtype).min)
                     .softmax(dim=-1)
                 )
             ),
-            "You hide the real words. Then a row without padding has nothing left and "
-            "gets equal shares.",
-            "True means a real word. masked_fill fills where its own mask is True.",
+            hint="You hide the real words. Then a row without padding has nothing left "
+            "and gets equal shares.",
+            more="True means a real word. masked_fill fills where its own mask is "
+            "True.",
         ),
         Mistake(
-            "padding gets a score of 0",
-            _with(lambda s, h, mask: (_scores(s, h) * mask).softmax(dim=-1)),
-            "The score of padding became 0. Is 0 a low score, when others are "
+            name="padding gets a score of 0",
+            function=_with(lambda s, h, mask: (_scores(s, h) * mask).softmax(dim=-1)),
+            hint="The score of padding became 0. Is 0 a low score, when others are "
             "negative?",
-            "e⁰ is 1. Which score makes a power vanish?",
+            more="e⁰ is 1. Which score makes a power vanish?",
         ),
         Mistake(
-            "masked after the softmax only",
-            _with(lambda s, h, mask: _scores(s, h).softmax(dim=-1) * mask),
-            "Padding has weight 0, but the other weights do not add up to 1: padding "
-            "has taken its share away.",
-            "Hide the scores before they compete.",
+            name="masked after the softmax only",
+            function=_with(lambda s, h, mask: _scores(s, h).softmax(dim=-1) * mask),
+            hint="Padding has weight 0, but the other weights do not add up to 1: "
+            "padding has taken its share away.",
+            more="Hide the scores before they compete.",
         ),
         Mistake(
-            "softmax along the batch",
-            _with(_across),
-            "Your weights add up to 1 over the *sentences*, which now compete for a "
-            "word.",
-            "Scores are “b k”. Along which of the two should shares add up to 1?",
+            name="softmax along the batch",
+            function=_with(_across),
+            hint="Your weights add up to 1 over the *sentences*, which now compete for "
+            "a word.",
+            more="Scores are “b k”. Along which of the two should shares add up to 1?",
         ),
         Mistake(
-            "scores used as weights",
-            _with(lambda s, h, mask: _scores(s, h) * mask),
-            "Your mixture has no shares: nothing makes the numbers add up to 1.",
-            "Between scores and mixing there is one more step.",
+            name="scores used as weights",
+            function=_with(lambda s, h, mask: _scores(s, h) * mask),
+            hint="Your mixture has no shares: nothing makes the numbers add up to 1.",
+            more="Between scores and mixing there is one more step.",
         ),
         Mistake(
-            "every word counts alike",
-            _with(lambda s, h, mask: mask / mask.sum(dim=-1, keepdim=True)),
-            "You average the real words. The state has asked nothing.",
-            "Compare the state with each memory row first.",
+            name="every word counts alike",
+            function=_with(lambda s, h, mask: mask / mask.sum(dim=-1, keepdim=True)),
+            hint="You average the real words. The state has asked nothing.",
+            more="Compare the state with each memory row first.",
         ),
         Mistake(
-            "scaled",
-            _with(lambda s, h, mask: _weights(s / s.shape[-1] ** 0.5, h, mask)),
-            "Your weights are too even: the scores were made smaller.",
-            "The root came in 2017. Luong's dot score is plain.",
+            name="scaled",
+            function=_with(
+                lambda s, h, mask: _weights(s / s.shape[-1] ** 0.5, h, mask)
+            ),
+            hint="Your weights are too even: the scores were made smaller.",
+            more="The root came in 2017. Luong's dot score is plain.",
         ),
         Mistake(
-            "state before context",
-            lambda s, h, mask, w: _joined(s, _mix(_weights(s, h, mask), h), w),
-            "Everything is there, but W's first half was learned for something else.",
-            "Read the formula from left to right: what comes first in the brackets?",
+            name="state before context",
+            function=lambda s, h, mask, w: _joined(s, _mix(_weights(s, h, mask), h), w),
+            hint="Everything is there, but W's first half was learned for something "
+            "else.",
+            more="Read the formula from left to right: what comes first in the "
+            "brackets?",
         ),
         Mistake(
-            "tanh forgotten",
-            lambda s, h, mask, w: (
+            name="tanh forgotten",
+            function=lambda s, h, mask, w: (
                 torch.cat([_mix(_weights(s, h, mask), h), s], dim=-1) @ w.T
             ),
-            "Some numbers lie outside −1 to 1. Can a state do that?",
-            "One function is missing at the very end.",
+            hint="Some numbers lie outside −1 to 1. Can a state do that?",
+            more="One function is missing at the very end.",
         ),
         Mistake(
-            "the join is forgotten",
-            lambda s, h, mask, w: _mix(_weights(s, h, mask), h),
-            "That is the context. W is unused, and the state itself is lost.",
-            "Read the formula: what is in the brackets besides the context?",
+            name="the join is forgotten",
+            function=lambda s, h, mask, w: _mix(_weights(s, h, mask), h),
+            hint="That is the context. W is unused, and the state itself is lost.",
+            more="Read the formula: what is in the brackets besides the context?",
         ),
         Mistake(
-            "hidden places are set to 0 in the memory",
-            _zeroed_memory,
-            "The score of a hidden place is 0 in your version. Does softmax give a "
-            "score of 0 no weight?",
-            "Hide the scores, before the softmax.",
+            name="hidden places are set to 0 in the memory",
+            function=_zeroed_memory,
+            hint="The score of a hidden place is 0 in your version. Does softmax give "
+            "a score of 0 no weight?",
+            more="Hide the scores, before the softmax.",
         ),
         Mistake(
-            "tanh before W",
-            _bent_before,
-            "You bend context and state first and then send them through W. Can your "
-            "result leave the range −1 to 1?",
-            "tanh(W [context; state]): which of the two comes last?",
+            name="tanh before W",
+            function=_bent_before,
+            hint="You bend context and state first and then send them through W. Can "
+            "your result leave the range −1 to 1?",
+            more="tanh(W [context; state]): which of the two comes last?",
         ),
         Mistake(
-            "the best word alone",
-            _with(_hard),
-            "You take the memory of the word with the highest score. Do the other "
+            name="the best word alone",
+            function=_with(_hard),
+            hint="You take the memory of the word with the highest score. Do the other "
             "words have no share?",
-            "Between scores and mixing comes the softmax.",
+            more="Between scores and mixing comes the softmax.",
         ),
     ),
-    "Four lines: score, weight, mix, join. Write the shape next to each.",
+    hint="Four lines: score, weight, mix, join. Write the shape next to each.",
     trains=True,
     shared=step_of_the_layer,
 )
@@ -226,67 +231,67 @@ def gate_that_keeps() -> float:
 
 
 GATE = Exercise(
-    "recurrent.gate",
-    "Wants a number, to four decimals: the constant gate z that leaves half of the "
-    "gradient after 100 steps, along the direct path. It tells how near 1 a gate "
-    "must stay for a long memory.",
-    (),
-    gate_that_keeps,
-    lambda generator: [()],
-    (
+    name="recurrent.gate",
+    statement="Wants a number, to four decimals: the constant gate z that leaves half "
+    "of the gradient after 100 steps, along the direct path. It tells how near 1 a "
+    "gate must stay for a long memory.",
+    takes=(),
+    reference=gate_that_keeps,
+    cases=lambda generator: [()],
+    mistakes=(
         Mistake(
-            "half in each step",
-            lambda: 0.5,
-            "After two steps only a quarter would be left.",
-            "The same factor, 100 times: it has to be close to 1.",
+            name="half in each step",
+            function=lambda: 0.5,
+            hint="After two steps only a quarter would be left.",
+            more="The same factor, 100 times: it has to be close to 1.",
         ),
         Mistake(
-            "each step takes the same amount",
-            lambda: 1 - 0.5 / 100,
-            "Close. You take 1/200 of the *first* value each time, but a factor takes "
-            "its share of what is left.",
-            "Multiply it by itself 100 times and see what is left: not half.",
+            name="each step takes the same amount",
+            function=lambda: 1 - 0.5 / 100,
+            hint="Close. You take 1/200 of the *first* value each time, but a factor "
+            "takes its share of what is left.",
+            more="Multiply it by itself 100 times and see what is left: not half.",
         ),
         Mistake(
-            "divided by the steps",
-            lambda: 0.5 / 100,
-            "With this gate one step is enough to forget nearly everything.",
-            "100 factors make a power. What undoes a power?",
+            name="divided by the steps",
+            function=lambda: 0.5 / 100,
+            hint="With this gate one step is enough to forget nearly everything.",
+            more="100 factors make a power. What undoes a power?",
         ),
         Mistake(
-            "the share that is new",
-            lambda: 1 - 0.5 ** (1 / 100),
-            "That is how much the gate lets *in*.",
-            "z is the part of the old state that stays.",
+            name="the share that is new",
+            function=lambda: 1 - 0.5 ** (1 / 100),
+            hint="That is how much the gate lets *in*.",
+            more="z is the part of the old state that stays.",
         ),
         Mistake(
-            "it grows",
-            lambda: 2 ** (1 / 100),
-            "A gate above 1 would double the gradient over 100 steps.",
-            "You want half at the end, not double.",
+            name="it grows",
+            function=lambda: 2 ** (1 / 100),
+            hint="A gate above 1 would double the gradient over 100 steps.",
+            more="You want half at the end, not double.",
         ),
         Mistake(
-            "the fourth decimal is another one",
-            lambda: 0.5 ** (1 / 99),
-            "Very close, but four decimals were asked for. Did you count 99 steps, or "
-            "round too early?",
-            "A hundred steps are a hundred factors. Round only at the end.",
+            name="the fourth decimal is another one",
+            function=lambda: 0.5 ** (1 / 99),
+            hint="Very close, but four decimals were asked for. Did you count 99 "
+            "steps, or round too early?",
+            more="A hundred steps are a hundred factors. Round only at the end.",
         ),
         Mistake(
-            "a hundredth in each step",
-            lambda: 1 - 1 / 100,
-            "That leaves e to the −1 after 100 steps, about 0.37.",
-            "Half should be left: which number, multiplied by itself 100 times, gives "
-            "0.5?",
+            name="a hundredth in each step",
+            function=lambda: 1 - 1 / 100,
+            hint="That leaves e to the −1 after 100 steps, about 0.37.",
+            more="Half should be left: which number, multiplied by itself 100 times, "
+            "gives 0.5?",
         ),
         Mistake(
-            "a half to the power of 100",
-            lambda: 0.5**100,
-            "That is what a gate of 0.5 leaves after 100 steps: nearly nothing.",
-            "You know the power, 0.5, and are looking for its base.",
+            name="a half to the power of 100",
+            function=lambda: 0.5**100,
+            hint="That is what a gate of 0.5 leaves after 100 steps: nearly nothing.",
+            more="You know the power, 0.5, and are looking for its base.",
         ),
     ),
-    "Over k steps a constant gate multiplies the gradient by z to the power of k.",
+    hint="Over k steps a constant gate multiplies the gradient by z to the power of k.",
     predicts=True,
 )
 

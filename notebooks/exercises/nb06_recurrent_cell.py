@@ -140,129 +140,135 @@ def _gates_from_the_input(x, state, w, u, b):
 
 
 GRU_STEP = Exercise(
-    "recurrent.gru_step",
-    "Gives the next state “b m” of a GRU for an input x “b n” and a state “b m”. The "
-    "rows of W “3m n”, U “3m m” and b “3m” are for r, z and the candidate, m for each. "
-    "A cell like this reads a whole sentence.",
-    ("x", "state", "W", "U", "b"),
-    gru_step,
-    _cases,
-    (
+    name="recurrent.gru_step",
+    statement="Gives the next state “b m” of a GRU for an input x “b n” and a state “b "
+    "m”. The rows of W “3m n”, U “3m m” and b “3m” are for r, z and the candidate, m "
+    "for each. A cell like this reads a whole sentence.",
+    takes=("x", "state", "W", "U", "b"),
+    reference=gru_step,
+    cases=_cases,
+    mistakes=(
         Mistake(
-            "z and 1 − z exchanged",
-            _with_new_state(lambda z, state, new: z * new + (1 - z) * state),
-            "All parts are right except the mixture. With z near 1 your state is new, "
-            "but the formula keeps the old one.",
-            "Many texts let z stand for the share that is new. Which share is it here?",
+            name="z and 1 − z exchanged",
+            function=_with_new_state(lambda z, state, new: z * new + (1 - z) * state),
+            hint="All parts are right except the mixture. With z near 1 your state is "
+            "new, but the formula keeps the old one.",
+            more="Many texts let z stand for the share that is new. Which share is it "
+            "here?",
         ),
         Mistake(
-            "no reset gate",
-            _with_candidate(lambda mine, old, r: (mine + old).tanh()),
-            "Your candidate always sees the whole old state.",
-            "One of the three thirds is not used in your last lines. What is it for?",
+            name="no reset gate",
+            function=_with_candidate(lambda mine, old, r: (mine + old).tanh()),
+            hint="Your candidate always sees the whole old state.",
+            more="One of the three thirds is not used in your last lines. What is it "
+            "for?",
         ),
         Mistake(
-            "reset before the matrix",
-            _reset_before_the_matrix,
-            "Cho et al. 2014 write it this way, and it works too. But our formula, "
-            "like PyTorch's, multiplies by r after U.",
-            "Compute U h first, all three thirds at once. Then close the gate.",
+            name="reset before the matrix",
+            function=_reset_before_the_matrix,
+            hint="Cho et al. 2014 write it this way, and it works too. But our "
+            "formula, like PyTorch's, multiplies by r after U.",
+            more="Compute U h first, all three thirds at once. Then close the gate.",
         ),
         Mistake(
-            "the input goes through the reset gate, too",
-            _with_candidate(lambda mine, old, r: (r * (mine + old)).tanh()),
-            "A shut reset gate hides the new input from you. It should hide the old "
-            "state only.",
-            "In the candidate, r stands in front of one of the two terms.",
+            name="the input goes through the reset gate, too",
+            function=_with_candidate(lambda mine, old, r: (r * (mine + old)).tanh()),
+            hint="A shut reset gate hides the new input from you. It should hide the "
+            "old state only.",
+            more="In the candidate, r stands in front of one of the two terms.",
         ),
         Mistake(
-            "r and z exchanged",
-            _gates_exchanged,
-            "Both gates are computed correctly, but each does the other's job.",
-            "In which order do the thirds come in W, U and b?",
+            name="r and z exchanged",
+            function=_gates_exchanged,
+            hint="Both gates are computed correctly, but each does the other's job.",
+            more="In which order do the thirds come in W, U and b?",
         ),
         Mistake(
-            "r and z exchanged, and reset before the matrix",
-            _exchanged_and_before_the_matrix,
-            "Each gate does the other's job. And your reset gate multiplies the state "
-            "before U, where our formula multiplies U h.",
-            "In which order do the thirds come in W, U and b? Then compute U h first, "
-            "all three thirds at once.",
+            name="r and z exchanged, and reset before the matrix",
+            function=_exchanged_and_before_the_matrix,
+            hint="Each gate does the other's job. And your reset gate multiplies the "
+            "state before U, where our formula multiplies U h.",
+            more="In which order do the thirds come in W, U and b? Then compute U h "
+            "first, all three thirds at once.",
         ),
         Mistake(
-            "tanh in the gates",
-            _gates_by_tanh,
-            "Some of your gates are negative. A gate is a share, from 0 to 1.",
-            "Two functions occur in the formulas. Which of them stays above 0?",
+            name="tanh in the gates",
+            function=_gates_by_tanh,
+            hint="Some of your gates are negative. A gate is a share, from 0 to 1.",
+            more="Two functions occur in the formulas. Which of them stays above 0?",
         ),
         Mistake(
-            "sigmoid in the candidate",
-            _with_candidate(lambda mine, old, r: (mine + r * old).sigmoid()),
-            "Your candidate is never negative, so the state can hardly go below 0.",
-            "The gates are shares; the candidate is a state. They need two different "
-            "functions.",
+            name="sigmoid in the candidate",
+            function=_with_candidate(lambda mine, old, r: (mine + r * old).sigmoid()),
+            hint="Your candidate is never negative, so the state can hardly go below "
+            "0.",
+            more="The gates are shares; the candidate is a state. They need two "
+            "different functions.",
         ),
         Mistake(
-            "the gates do not see the state",
-            _gates_from_the_input,
-            "Your gates open and close by the input alone.",
-            "What is added to W x before the sigmoid?",
+            name="the gates do not see the state",
+            function=_gates_from_the_input,
+            hint="Your gates open and close by the input alone.",
+            more="What is added to W x before the sigmoid?",
         ),
         Mistake(
-            "the whole candidate is added",
-            _with_new_state(lambda z, state, new: z * state + new),
-            "Some numbers lie outside −1 to 1: you add more than the formula does.",
-            "The two shares of the mixture add up to 1.",
+            name="the whole candidate is added",
+            function=_with_new_state(lambda z, state, new: z * state + new),
+            hint="Some numbers lie outside −1 to 1: you add more than the formula "
+            "does.",
+            more="The two shares of the mixture add up to 1.",
         ),
         Mistake(
-            "the old state is forgotten",
-            _with_new_state(lambda z, state, new: (1 - z) * new),
-            "The old state is kept nowhere: where z is near 1 you have next to "
+            name="the old state is forgotten",
+            function=_with_new_state(lambda z, state, new: (1 - z) * new),
+            hint="The old state is kept nowhere: where z is near 1 you have next to "
             "nothing.",
-            "The mixture has two terms. One is missing.",
+            more="The mixture has two terms. One is missing.",
         ),
         Mistake(
-            "b is left out",
-            lambda x, state, w, u, b: gru_step(x, state, w, u, torch.zeros_like(b)),
-            "Everything is there except one argument.",
-            "Each of the three layers has its own third of b.",
+            name="b is left out",
+            function=lambda x, state, w, u, b: gru_step(
+                x, state, w, u, torch.zeros_like(b)
+            ),
+            hint="Everything is there except one argument.",
+            more="Each of the three layers has its own third of b.",
         ),
         Mistake(
-            "the reset gate closes b too",
-            _bias_behind_the_gate,
-            "The gates are right. In the candidate, a shut reset gate hides b from "
-            "you as well.",
-            "b belongs to W x. r multiplies U h alone.",
+            name="the reset gate closes b too",
+            function=_bias_behind_the_gate,
+            hint="The gates are right. In the candidate, a shut reset gate hides b "
+            "from you as well.",
+            more="b belongs to W x. r multiplies U h alone.",
         ),
         Mistake(
-            "the candidate is the new state",
-            _with_new_state(lambda z, state, new: new),
-            "That is the candidate. Where does the update gate come in?",
-            "One more line: the share z of the old state, and the rest from the "
+            name="the candidate is the new state",
+            function=_with_new_state(lambda z, state, new: new),
+            hint="That is the candidate. Where does the update gate come in?",
+            more="One more line: the share z of the old state, and the rest from the "
             "candidate.",
         ),
         Mistake(
-            "no sigmoid in the gates",
-            _bare_gates,
-            "Your gates can be any number. A gate is a share, from 0 to 1.",
-            "Which function squeezes any number into the range 0 to 1?",
+            name="no sigmoid in the gates",
+            function=_bare_gates,
+            hint="Your gates can be any number. A gate is a share, from 0 to 1.",
+            more="Which function squeezes any number into the range 0 to 1?",
         ),
         Mistake(
-            "no tanh in the candidate",
-            _with_candidate(lambda mine, old, r: mine + r * old),
-            "The gates are right. Your candidate can be any number, and a state lies "
-            "between −1 and 1.",
-            "Which function wraps the whole candidate?",
+            name="no tanh in the candidate",
+            function=_with_candidate(lambda mine, old, r: mine + r * old),
+            hint="The gates are right. Your candidate can be any number, and a state "
+            "lies between −1 and 1.",
+            more="Which function wraps the whole candidate?",
         ),
         Mistake(
-            "the matrices U are not transposed",
-            _u_from_the_left,
-            "W is right. Each third of U is square, so the product works either way. "
-            "Which one is U h for a state stored as a row?",
-            "Treat U as you treat W.",
+            name="the matrices U are not transposed",
+            function=_u_from_the_left,
+            hint="W is right. Each third of U is square, so the product works either "
+            "way. Which one is U h for a state stored as a row?",
+            more="Treat U as you treat W.",
         ),
     ),
-    (
+    hint=(
         "Begin with W x + b and U h: each is “b 3m”. `chunk(3, dim=-1)` cuts it into "
         "the parts for r, z and the candidate.",
         "Make r and z, each from its two parts; then the candidate, with r in front of "

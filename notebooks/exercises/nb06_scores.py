@@ -35,52 +35,55 @@ def _general_cases(generator):
 
 
 GENERAL = Exercise(
-    "recurrent.general_scores",
-    "Gives scores s · W h, “b q k”, for queries s “b q m”, keys h “b k m” and W “m m”. "
-    "The matrix lets states be compared whose entries mean different things.",
-    ("queries", "keys", "W"),
-    general_scores,
-    _general_cases,
-    (
+    name="recurrent.general_scores",
+    statement="Gives scores s · W h, “b q k”, for queries s “b q m”, keys h “b k m” "
+    "and W “m m”. The matrix lets states be compared whose entries mean different "
+    "things.",
+    takes=("queries", "keys", "W"),
+    reference=general_scores,
+    cases=_general_cases,
+    mistakes=(
         Mistake(
-            "W is left out",
-            lambda q, k, w: q @ k.mT,
-            "That is the dot score: it needs both sides to speak the same language.",
-            "Each key goes through W before it meets a query.",
+            name="W is left out",
+            function=lambda q, k, w: q @ k.mT,
+            hint="That is the dot score: it needs both sides to speak the same "
+            "language.",
+            more="Each key goes through W before it meets a query.",
         ),
         Mistake(
-            "W the other way around",
-            lambda q, k, w: q @ w.T @ k.mT,
-            "W translates, but from queries to keys. Which side does it belong on?",
-            "Keys lie in rows. For a column h it is W h; what is it for a row?",
+            name="W the other way around",
+            function=lambda q, k, w: q @ w.T @ k.mT,
+            hint="W translates, but from queries to keys. Which side does it belong "
+            "on?",
+            more="Keys lie in rows. For a column h it is W h; what is it for a row?",
         ),
         Mistake(
-            "both sides go through W",
-            lambda q, k, w: (q @ w.T) @ (k @ w.T).mT,
-            "Now both are translated, and again they share no language.",
-            "Only one side needs the dictionary. Which one, in s · W h?",
+            name="both sides go through W",
+            function=lambda q, k, w: (q @ w.T) @ (k @ w.T).mT,
+            hint="Now both are translated, and again they share no language.",
+            more="Only one side needs the dictionary. Which one, in s · W h?",
         ),
         Mistake(
-            "rows ask and columns answer, exchanged",
-            lambda q, k, w: (k @ w.T) @ q.mT,
-            "The right numbers, but the table lies on its side: a row belongs to a "
-            "query.",
-            "Start from the queries and turn the keys.",
+            name="rows ask and columns answer, exchanged",
+            function=lambda q, k, w: (k @ w.T) @ q.mT,
+            hint="The right numbers, but the table lies on its side: a row belongs to "
+            "a query.",
+            more="Start from the queries and turn the keys.",
         ),
         Mistake(
-            "scaled",
-            lambda q, k, w: q @ w @ k.mT / q.shape[-1] ** 0.5,
-            "Every score is too small by the same factor.",
-            "There was no scale in 2015, and a learned W can do its own scaling.",
+            name="scaled",
+            function=lambda q, k, w: q @ w @ k.mT / q.shape[-1] ** 0.5,
+            hint="Every score is too small by the same factor.",
+            more="There was no scale in 2015, and a learned W can do its own scaling.",
         ),
         Mistake(
-            "a softmax too many",
-            lambda q, k, w: (q @ w @ k.mT).softmax(dim=-1),
-            "Your rows add up to 1: these are weights already.",
-            "Which of the two is asked for, scores or weights?",
+            name="a softmax too many",
+            function=lambda q, k, w: (q @ w @ k.mT).softmax(dim=-1),
+            hint="Your rows add up to 1: these are weights already.",
+            more="Which of the two is asked for, scores or weights?",
         ),
     ),
-    "Two products: first the keys through W, then every query with every key.",
+    hint="Two products: first the keys through W, then every query with every key.",
     shared=scores_of_the_layer,
 )
 

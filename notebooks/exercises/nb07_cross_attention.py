@@ -70,139 +70,145 @@ def _scaled_twice(x, memory, w_q, w_k, w_v, mask):
 
 
 CROSS = Exercise(
-    "translation.cross_attention",
-    "Gives the context “b t d” of one head, from x “b t m”, a memory “b s m”, matrices "
-    "“m d” and a bool mask “b 1 s”. Here the decoder asks the encoder.",
-    ("x", "memory", "W_q", "W_k", "W_v", "mask"),
-    cross_attention,
-    _cross_cases,
-    (
+    name="translation.cross_attention",
+    statement="Gives the context “b t d” of one head, from x “b t m”, a memory “b s "
+    "m”, matrices “m d” and a bool mask “b 1 s”. Here the decoder asks the encoder.",
+    takes=("x", "memory", "W_q", "W_k", "W_v", "mask"),
+    reference=cross_attention,
+    cases=_cross_cases,
+    mistakes=(
         Mistake(
-            "keys from the target",
-            _cross(0, 0, 1),
-            "The decoder compares itself with itself and then takes whatever has the "
-            "same *number* in the memory.",
-            "The text that is searched must also supply what is handed over.",
+            name="keys from the target",
+            function=_cross(0, 0, 1),
+            hint="The decoder compares itself with itself and then takes whatever has "
+            "the same *number* in the memory.",
+            more="The text that is searched must also supply what is handed over.",
         ),
         Mistake(
-            "values from the target",
-            _cross(0, 1, 0),
-            "It finds the right place in the source, but then reads from its own "
+            name="values from the target",
+            function=_cross(0, 1, 0),
+            hint="It finds the right place in the source, but then reads from its own "
             "sentence.",
-            "Who owns what is handed over, the one who asks or the one who answers?",
+            more="Who owns what is handed over, the one who asks or the one who "
+            "answers?",
         ),
         Mistake(
-            "keys and values from the target",
-            _cross(0, 0, 0),
-            "That is self-attention: nothing from the source comes across.",
-            "Change the memory and your result stays the same. Where should the "
+            name="keys and values from the target",
+            function=_cross(0, 0, 0),
+            hint="That is self-attention: nothing from the source comes across.",
+            more="Change the memory and your result stays the same. Where should the "
             "memory come in?",
         ),
         Mistake(
-            "self-attention, without a mask",
-            lambda x, memory, w_q, w_k, w_v, mask: attend(x @ w_q, x @ w_k, x @ w_v),
-            "Two arguments are unused: the memory and its mask. Where does the source "
-            "come in?",
-            "What is compared with the queries, and what is handed over, comes from "
-            "the encoder.",
+            name="self-attention, without a mask",
+            function=lambda x, memory, w_q, w_k, w_v, mask: attend(
+                x @ w_q, x @ w_k, x @ w_v
+            ),
+            hint="Two arguments are unused: the memory and its mask. Where does the "
+            "source come in?",
+            more="What is compared with the queries, and what is handed over, comes "
+            "from the encoder.",
         ),
         Mistake(
-            "queries from the memory",
-            _cross(1, 0, 0),
-            "The reader asks the writer. Your result has a row per *source* word.",
-            "The result needs one row for each word of x: so who asks?",
+            name="queries from the memory",
+            function=_cross(1, 0, 0),
+            hint="The reader asks the writer. Your result has a row per *source* word.",
+            more="The result needs one row for each word of x: so who asks?",
         ),
         Mistake(
-            "only the memory",
-            _cross(1, 1, 1),
-            "The source talks to itself; x is never asked.",
-            "The result needs one row for each word of x: so who asks?",
+            name="only the memory",
+            function=_cross(1, 1, 1),
+            hint="The source talks to itself; x is never asked.",
+            more="The result needs one row for each word of x: so who asks?",
         ),
         Mistake(
-            "the mask is forgotten",
-            _cross(0, 1, 1, lambda mask, t: None),
-            "Rows without padding are right. The others attend to words that are not "
-            "there.",
-            "True means: may look. `attend` takes it as its fourth argument.",
+            name="the mask is forgotten",
+            function=_cross(0, 1, 1, lambda mask, t: None),
+            hint="Rows without padding are right. The others attend to words that are "
+            "not there.",
+            more="True means: may look. `attend` takes it as its fourth argument.",
         ),
         Mistake(
-            "the mask turned around",
-            _cross(0, 1, 1, lambda mask, t: ~mask),
-            "You show the padding and hide the words. In this course True means: may "
-            "look.",
-            "`attend` takes the mask as it is.",
+            name="the mask turned around",
+            function=_cross(0, 1, 1, lambda mask, t: ~mask),
+            hint="You show the padding and hide the words. In this course True means: "
+            "may look.",
+            more="`attend` takes the mask as it is.",
         ),
         Mistake(
-            "a causal mask on top",
-            _cross(0, 1, 1, _causal_too),
-            "The first word of your output may see only the first word of the source.",
-            "The source is finished before writing begins. What is there to hide?",
+            name="a causal mask on top",
+            function=_cross(0, 1, 1, _causal_too),
+            hint="The first word of your output may see only the first word of the "
+            "source.",
+            more="The source is finished before writing begins. What is there to hide?",
         ),
         Mistake(
-            "keys used as values",
-            lambda x, memory, w_q, w_k, w_v, mask: attend(
+            name="keys used as values",
+            function=lambda x, memory, w_q, w_k, w_v, mask: attend(
                 x @ w_q, memory @ w_k, memory @ w_k, mask
             ),
-            "The right words are found, but their keys are handed over. One matrix is "
-            "unused.",
-            "Three matrices, three products. Which matrix makes what comes back?",
+            hint="The right words are found, but their keys are handed over. One "
+            "matrix is unused.",
+            more="Three matrices, three products. Which matrix makes what comes back?",
         ),
         Mistake(
-            "the matrices of keys and values exchanged",
-            lambda x, memory, w_q, w_k, w_v, mask: attend(
+            name="the matrices of keys and values exchanged",
+            function=lambda x, memory, w_q, w_k, w_v, mask: attend(
                 x @ w_q, memory @ w_v, memory @ w_k, mask
             ),
-            "All three matrices are used, and two of them in the wrong place.",
-            "`attend` takes queries, keys, values, in this order.",
+            hint="All three matrices are used, and two of them in the wrong place.",
+            more="`attend` takes queries, keys, values, in this order.",
         ),
         Mistake(
-            "hidden places are set to 0 in the memory",
-            _zeroed_memory,
-            "A hidden place has a key of zeros in your version, so its score is 0. "
-            "Does softmax give a score of 0 no weight?",
-            "`attend` takes the mask as its fourth argument and hides scores by it.",
+            name="hidden places are set to 0 in the memory",
+            function=_zeroed_memory,
+            hint="A hidden place has a key of zeros in your version, so its score is "
+            "0. Does softmax give a score of 0 no weight?",
+            more="`attend` takes the mask as its fourth argument and hides scores by "
+            "it.",
         ),
         Mistake(
-            "scaled twice",
-            _scaled_twice,
-            "Your scores are divided by the root of d twice. What does `attend` do "
-            "with the product of queries and keys?",
-            "Hand the three products to `attend` as they are.",
+            name="scaled twice",
+            function=_scaled_twice,
+            hint="Your scores are divided by the root of d twice. What does `attend` "
+            "do with the product of queries and keys?",
+            more="Hand the three products to `attend` as they are.",
         ),
         Mistake(
-            "the matrices of queries and keys exchanged",
-            lambda x, memory, w_q, w_k, w_v, mask: attend(
+            name="the matrices of queries and keys exchanged",
+            function=lambda x, memory, w_q, w_k, w_v, mask: attend(
                 x @ w_k, memory @ w_q, memory @ w_v, mask
             ),
-            "The values are right. Two of the three matrices have changed places.",
-            "The one who asks goes through W_q. Who asks here?",
+            hint="The values are right. Two of the three matrices have changed places.",
+            more="The one who asks goes through W_q. Who asks here?",
         ),
         Mistake(
-            "a causal mask in place of the mask",
-            _cross(0, 1, 1, _causal_only),
-            "Your mask hides the end of the source from the first words of the "
+            name="a causal mask in place of the mask",
+            function=_cross(0, 1, 1, _causal_only),
+            hint="Your mask hides the end of the source from the first words of the "
             "target, and lets them look at padding.",
-            "The source is finished before writing begins. What is there to hide?",
+            more="The source is finished before writing begins. What is there to hide?",
         ),
         Mistake(
-            "hidden places take a share and hand over nothing",
-            _zeroed_values,
-            "A hidden place hands over nothing, but it still takes its share of the "
-            "weight from the others.",
-            "`attend` takes the mask as its fourth argument and hides scores by it.",
+            name="hidden places take a share and hand over nothing",
+            function=_zeroed_values,
+            hint="A hidden place hands over nothing, but it still takes its share of "
+            "the weight from the others.",
+            more="`attend` takes the mask as its fourth argument and hides scores by "
+            "it.",
         ),
         Mistake(
-            "the memory itself is handed over",
-            lambda x, memory, w_q, w_k, w_v, mask: attend(
+            name="the memory itself is handed over",
+            function=lambda x, memory, w_q, w_k, w_v, mask: attend(
                 x @ w_q, memory @ w_k, memory, mask
             ),
-            "The right words are found. One matrix is unused, and your context has "
-            "the width of the memory.",
-            "Three matrices, three products. Which matrix makes what comes back?",
+            hint="The right words are found. One matrix is unused, and your context "
+            "has the width of the memory.",
+            more="Three matrices, three products. Which matrix makes what comes back?",
         ),
     ),
-    "Three products and one call of `attend`. For each product: what is multiplied by "
-    "what?",
+    hint="Three products and one call of `attend`. For each product: what is "
+    "multiplied by what?",
     trains=True,
 )
 
@@ -281,106 +287,108 @@ def _added_up(scores, target, pad_id):
 
 
 LOSS = Exercise(
-    "translation.loss",
-    "Gives the mean loss in nats per token for scores “b t v”, made from the target “b "
-    "t”: start, words, end, pads. What it counts is all that training ever learns.",
-    ("scores", "target", "pad_id"),
-    loss,
-    _loss_cases,
-    (
+    name="translation.loss",
+    statement="Gives the mean loss in nats per token for scores “b t v”, made from the "
+    "target “b t”: start, words, end, pads. What it counts is all that training ever "
+    "learns.",
+    takes=("scores", "target", "pad_id"),
+    reference=loss,
+    cases=_loss_cases,
+    mistakes=(
         Mistake(
-            "labels are not shifted",
-            lambda s, t, pad: _mean(s, t, t != pad),
-            "Each position is asked for the word that it has just read.",
-            "Scores at one place are about the *next* word of the target.",
+            name="labels are not shifted",
+            function=lambda s, t, pad: _mean(s, t, t != pad),
+            hint="Each position is asked for the word that it has just read.",
+            more="Scores at one place are about the *next* word of the target.",
         ),
         Mistake(
-            "shifted the wrong way",
-            lambda s, t, pad: _mean(s[:, 1:], t[:, :-1], t[:, :-1] != pad),
-            "Each position is asked for the word *before* it.",
-            "Which of the two loses its first column, and which its last?",
+            name="shifted the wrong way",
+            function=lambda s, t, pad: _mean(s[:, 1:], t[:, :-1], t[:, :-1] != pad),
+            hint="Each position is asked for the word *before* it.",
+            more="Which of the two loses its first column, and which its last?",
         ),
         Mistake(
-            "padding is counted",
-            lambda s, t, pad: _each(s, t, pad)[0].mean(),
-            "Your model is trained to write padding, the commonest word of all.",
-            "Use `ignore_index`, or select places before the mean.",
+            name="padding is counted",
+            function=lambda s, t, pad: _each(s, t, pad)[0].mean(),
+            hint="Your model is trained to write padding, the commonest word of all.",
+            more="Use `ignore_index`, or select places before the mean.",
         ),
         Mistake(
-            "padding counts as zero",
-            _diluted,
-            "Padding adds nothing to the sum, but you still divide by its places.",
-            "Divide by the number of real labels.",
+            name="padding counts as zero",
+            function=_diluted,
+            hint="Padding adds nothing to the sum, but you still divide by its places.",
+            more="Divide by the number of real labels.",
         ),
         Mistake(
-            "the end token is left out",
-            _no_end,
-            "No label is the end, so the model will never learn to stop.",
-            "This happens where the end token serves as padding too. Which places "
+            name="the end token is left out",
+            function=_no_end,
+            hint="No label is the end, so the model will never learn to stop.",
+            more="This happens where the end token serves as padding too. Which places "
             "hold nothing but padding?",
         ),
         Mistake(
-            "a mean of sentences",
-            _by_sentence,
-            "A word in a short sentence counts for more than a word in a long one.",
-            "One mean, over all real labels of the batch.",
+            name="a mean of sentences",
+            function=_by_sentence,
+            hint="A word in a short sentence counts for more than a word in a long "
+            "one.",
+            more="One mean, over all real labels of the batch.",
         ),
         Mistake(
-            "a sum",
-            _added_up,
-            "A batch twice the size would make a step twice as large.",
-            "Nats *per token*.",
+            name="a sum",
+            function=_added_up,
+            hint="A batch twice the size would make a step twice as large.",
+            more="Nats *per token*.",
         ),
         Mistake(
-            "padding is looked up in the inputs",
-            _pads_of_the_inputs,
-            "You leave a place out if its *input* is padding. So each row still has "
-            "to predict one padding token, after its end token.",
-            "The loss compares with the labels. In which of the two tensors should "
-            "you look for padding?",
+            name="padding is looked up in the inputs",
+            function=_pads_of_the_inputs,
+            hint="You leave a place out if its *input* is padding. So each row still "
+            "has to predict one padding token, after its end token.",
+            more="The loss compares with the labels. In which of the two tensors "
+            "should you look for padding?",
         ),
         Mistake(
-            "the start token is counted",
-            _start_counted,
-            "You divide the sum by all real tokens of the target. Is the start token "
-            "ever predicted?",
-            "Count the labels that you have added up, row by row.",
+            name="the start token is counted",
+            function=_start_counted,
+            hint="You divide the sum by all real tokens of the target. Is the start "
+            "token ever predicted?",
+            more="Count the labels that you have added up, row by row.",
         ),
         Mistake(
-            "softmax twice",
-            lambda s, t, pad: loss(s.softmax(dim=-1), t, pad),
-            "You turn the scores into probabilities, and cross-entropy does it again. "
-            "How far apart can two of its inputs then be?",
-            "F.cross_entropy takes scores as they come from the model.",
+            name="softmax twice",
+            function=lambda s, t, pad: loss(s.softmax(dim=-1), t, pad),
+            hint="You turn the scores into probabilities, and cross-entropy does it "
+            "again. How far apart can two of its inputs then be?",
+            more="F.cross_entropy takes scores as they come from the model.",
         ),
         Mistake(
-            "bits",
-            lambda s, t, pad: loss(s, t, pad) / math.log(2),
-            "The right loss in another unit: yours is larger by a factor of 1.44.",
-            "The natural logarithm gives nats.",
+            name="bits",
+            function=lambda s, t, pad: loss(s, t, pad) / math.log(2),
+            hint="The right loss in another unit: yours is larger by a factor of 1.44.",
+            more="The natural logarithm gives nats.",
         ),
         Mistake(
-            "divided by the number of sentences",
-            lambda s, t, pad: _added_up(s, t, pad) / len(t),
-            "A batch of longer sentences would make larger steps.",
-            "Nats *per token*: count the real labels.",
+            name="divided by the number of sentences",
+            function=lambda s, t, pad: _added_up(s, t, pad) / len(t),
+            hint="A batch of longer sentences would make larger steps.",
+            more="Nats *per token*: count the real labels.",
         ),
         Mistake(
-            "both lose their last column",
-            lambda s, t, pad: _mean(s[:, :-1], t[:, :-1], t[:, :-1] != pad),
-            "Both are cut at the same end, so each position is asked for the word "
+            name="both lose their last column",
+            function=lambda s, t, pad: _mean(s[:, :-1], t[:, :-1], t[:, :-1] != pad),
+            hint="Both are cut at the same end, so each position is asked for the word "
             "that it has just read.",
-            "Which of the two loses its first column, and which its last?",
+            more="Which of the two loses its first column, and which its last?",
         ),
         Mistake(
-            "a pad_id of your own",
-            lambda s, t, pad: loss(s, t, 0),
-            "This is right where padding is 0. In one of the cases it is a different "
-            "number.",
-            "One argument is unused.",
+            name="a pad_id of your own",
+            function=lambda s, t, pad: loss(s, t, 0),
+            hint="This is right where padding is 0. In one of the cases it is a "
+            "different number.",
+            more="One argument is unused.",
         ),
     ),
-    "Three steps: shift, cross-entropy in each place, a mean over what is real.",
+    hint="Three steps: shift, cross-entropy in each place, a mean over what is real.",
     trains=True,
     shared=loss_of_the_course,
 )

@@ -210,153 +210,158 @@ def _all_at_once(ended, best, end_id):
 
 
 GREEDY = Exercise(
-    "translation.greedy",
-    "Gives begin “b t” and what each row writes: the likeliest token, up to its end_id "
-    "or limit new tokens; then pad_id while others go on. model: ids “b t” → scores “b "
-    "t v”. So every model writes.",
-    ("model", "begin", "end_id", "pad_id", "limit"),
-    greedy,
-    _cases,
-    (
+    name="translation.greedy",
+    statement="Gives begin “b t” and what each row writes: the likeliest token, up to "
+    "its end_id or limit new tokens; then pad_id while others go on. model: ids “b t” "
+    "→ scores “b t v”. So every model writes.",
+    takes=("model", "begin", "end_id", "pad_id", "limit"),
+    reference=greedy,
+    cases=_cases,
+    mistakes=(
         Mistake(
-            "rows that have ended write on",
-            _loop(choose=_as_it_comes),
-            "You stop at the right time, but words follow the end tokens.",
-            "Whatever the model says of a row that has ended, one token only may be "
-            "written there.",
+            name="rows that have ended write on",
+            function=_loop(choose=_as_it_comes),
+            hint="You stop at the right time, but words follow the end tokens.",
+            more="Whatever the model says of a row that has ended, one token only may "
+            "be written there.",
         ),
         Mistake(
-            "all rows must end in the same step",
-            _loop(choose=_as_it_comes, over=_all_at_once),
-            "You stop only if every row says the end token *now*. Rows of different "
-            "lengths hardly ever do.",
-            "Keep a bool per row that remembers whether it has ended.",
+            name="all rows must end in the same step",
+            function=_loop(choose=_as_it_comes, over=_all_at_once),
+            hint="You stop only if every row says the end token *now*. Rows of "
+            "different lengths hardly ever do.",
+            more="Keep a bool per row that remembers whether it has ended.",
         ),
         Mistake(
-            "it waits until all rows end at once",
-            _loop(over=_all_at_once),
-            "Rows are padded correctly, but you stop only if every row writes the end "
-            "token in the same step.",
-            "You have a bool per row that remembers. Check it instead of the newest "
-            "tokens.",
+            name="it waits until all rows end at once",
+            function=_loop(over=_all_at_once),
+            hint="Rows are padded correctly, but you stop only if every row writes the "
+            "end token in the same step.",
+            more="You have a bool per row that remembers. Check it instead of the "
+            "newest tokens.",
         ),
         Mistake(
-            "the first end token stops all",
-            _loop(over=lambda ended, best, end_id: ended.any()),
-            "When one row has ended, the longer ones are cut off in the middle.",
-            "Is it `any` or `all` of the rows that you have to wait for?",
+            name="the first end token stops all",
+            function=_loop(over=lambda ended, best, end_id: ended.any()),
+            hint="When one row has ended, the longer ones are cut off in the middle.",
+            more="Is it `any` or `all` of the rows that you have to wait for?",
         ),
         Mistake(
-            "it goes on to the limit",
-            _loop(over=lambda ended, best, end_id: False),
-            "The words are right, but when all rows have ended you add columns that "
-            "hold nothing but padding.",
-            "Each of those columns costs a call of the model. When may the loop stop?",
+            name="it goes on to the limit",
+            function=_loop(over=lambda ended, best, end_id: False),
+            hint="The words are right, but when all rows have ended you add columns "
+            "that hold nothing but padding.",
+            more="Each of those columns costs a call of the model. When may the loop "
+            "stop?",
         ),
         Mistake(
-            "one column of padding too many",
-            _asks_too_early,
-            "When the last row has ended, your loop adds one more column of padding. "
-            "Does your bool know of the new end tokens when you ask it?",
-            "Bring the bool up to date first. Then ask whether all rows have ended.",
+            name="one column of padding too many",
+            function=_asks_too_early,
+            hint="When the last row has ended, your loop adds one more column of "
+            "padding. Does your bool know of the new end tokens when you ask it?",
+            more="Bring the bool up to date first. Then ask whether all rows have "
+            "ended.",
         ),
         Mistake(
-            "ended for one step only",
-            _loop(keep=lambda ended, new: new),
-            "A row pads once and then wakes up again: your bool is overwritten.",
-            "A row that has ended stays ended. Combine the old bool with the new one.",
+            name="ended for one step only",
+            function=_loop(keep=lambda ended, new: new),
+            hint="A row pads once and then wakes up again: your bool is overwritten.",
+            more="A row that has ended stays ended. Combine the old bool with the new "
+            "one.",
         ),
         Mistake(
-            "filled with the end token",
-            _loop(
+            name="filled with the end token",
+            function=_loop(
                 choose=lambda best, ended, end_id, pad_id: best.masked_fill(
                     ended, end_id
                 )
             ),
-            "A row has one end token. Yours repeats it while the others write.",
-            "There is an argument for what fills the rest of a row.",
+            hint="A row has one end token. Yours repeats it while the others write.",
+            more="There is an argument for what fills the rest of a row.",
         ),
         Mistake(
-            "the end token is padded away",
-            _end_swallowed,
-            "Your rows lack their end token: padding stands in its place.",
-            "Choose with the bool of the step before. Bring it up to date afterwards.",
+            name="the end token is padded away",
+            function=_end_swallowed,
+            hint="Your rows lack their end token: padding stands in its place.",
+            more="Choose with the bool of the step before. Bring it up to date "
+            "afterwards.",
         ),
         Mistake(
-            "an end token at the start counts",
-            _start_ends_it,
-            "Some models begin with the very token that ends a text. Yours falls "
+            name="an end token at the start counts",
+            function=_start_ends_it,
+            hint="Some models begin with the very token that ends a text. Yours falls "
             "silent there.",
-            "Only *new* tokens can end a row.",
+            more="Only *new* tokens can end a row.",
         ),
         Mistake(
-            "only the last token is read",
-            _loop(seen=lambda ids: ids[:, -1:]),
-            "The model gets one token at each step and does not know what comes "
+            name="only the last token is read",
+            function=_loop(seen=lambda ids: ids[:, -1:]),
+            hint="The model gets one token at each step and does not know what comes "
             "before it.",
-            "It has no memory of its own. Hand it all the ids so far.",
+            more="It has no memory of its own. Hand it all the ids so far.",
         ),
         Mistake(
-            "the scores of the first position",
-            _loop(place=0),
-            "At every step you ask again what follows the first token.",
-            "Scores come for all positions. Which of them is about the next token?",
+            name="the scores of the first position",
+            function=_loop(place=0),
+            hint="At every step you ask again what follows the first token.",
+            more="Scores come for all positions. Which of them is about the next "
+            "token?",
         ),
         Mistake(
-            "begin counts against the limit",
-            lambda model, begin, end_id, pad_id, limit: greedy(
+            name="begin counts against the limit",
+            function=lambda model, begin, end_id, pad_id, limit: greedy(
                 model, begin, end_id, pad_id, limit - begin.shape[1]
             ),
-            "A row that reaches the limit is too short in your answer.",
-            "The limit is about *new* tokens.",
+            hint="A row that reaches the limit is too short in your answer.",
+            more="The limit is about *new* tokens.",
         ),
         Mistake(
-            "begin is left out",
-            lambda model, begin, end_id, pad_id, limit: greedy(
+            name="begin is left out",
+            function=lambda model, begin, end_id, pad_id, limit: greedy(
                 model, begin, end_id, pad_id, limit
             )[:, begin.shape[1] :],
-            "All new tokens are there, but those that you were given are missing.",
-            "Start the ids with `begin` and return them whole.",
+            hint="All new tokens are there, but those that you were given are missing.",
+            more="Start the ids with `begin` and return them whole.",
         ),
         Mistake(
-            "an end token in begin is followed by padding",
-            _start_counts_at_once,
-            "Some models begin with the very token that ends a text. Yours writes one "
-            "token of padding there and stops.",
-            "Only *new* tokens can end a row: at the start none has ended.",
+            name="an end token in begin is followed by padding",
+            function=_start_counts_at_once,
+            hint="Some models begin with the very token that ends a text. Yours writes "
+            "one token of padding there and stops.",
+            more="Only *new* tokens can end a row: at the start none has ended.",
         ),
         Mistake(
-            "the last end token is left out",
-            _stops_before_it_writes,
-            "When the last row ends, your loop stops before it has appended that "
+            name="the last end token is left out",
+            function=_stops_before_it_writes,
+            hint="When the last row ends, your loop stops before it has appended that "
             "column to the ids.",
-            "A row keeps its end token. Write first, then ask whether all rows have "
-            "ended.",
+            more="A row keeps its end token. Write first, then ask whether all rows "
+            "have ended.",
         ),
         Mistake(
-            "only the newest token decides",
-            _newest_decides,
-            "A row pads once and then writes words again: by then the newest token is "
-            "padding, not the end token.",
-            "Keep a bool per row that remembers whether it has ended.",
+            name="only the newest token decides",
+            function=_newest_decides,
+            hint="A row pads once and then writes words again: by then the newest "
+            "token is padding, not the end token.",
+            more="Keep a bool per row that remembers whether it has ended.",
         ),
         Mistake(
-            "only the last place decides, also in begin",
-            _last_place_decides,
-            "You look for an end token at the last place only. What is there after a "
-            "row has been padded once, and before the first step?",
-            "Keep a bool per row: at the start no row has ended, and a row that has "
-            "ended stays ended.",
+            name="only the last place decides, also in begin",
+            function=_last_place_decides,
+            hint="You look for an end token at the last place only. What is there "
+            "after a row has been padded once, and before the first step?",
+            more="Keep a bool per row: at the start no row has ended, and a row that "
+            "has ended stays ended.",
         ),
         Mistake(
-            "the model gets the newest tokens only",
-            _newest_only,
-            "At the first step the model reads `begin`, later only one token. It does "
-            "not know what comes before it.",
-            "It has no memory of its own. Hand it all the ids so far.",
+            name="the model gets the newest tokens only",
+            function=_newest_only,
+            hint="At the first step the model reads `begin`, later only one token. It "
+            "does not know what comes before it.",
+            more="It has no memory of its own. Hand it all the ids so far.",
         ),
     ),
-    (
+    hint=(
         "Two things change from step to step: the ids so far, which begin with "
         "`begin`, and a bool per row that says whether it has ended.",
         "One step: ask the model, take the last position, its argmax; where a row has "

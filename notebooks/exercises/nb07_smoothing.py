@@ -28,102 +28,109 @@ def _normalized(right, vocab_size, epsilon):
 
 
 SMOOTHED = Exercise(
-    "translation.smoothed",
-    "Gives the smoothed target, a vector “v”, from the id of the right token, "
-    "vocab_size and epsilon. It is what keeps the scores from growing without end.",
-    ("right", "vocab_size", "epsilon"),
-    smoothed,
-    lambda generator: [(3, 7, 0.1), (0, 5, 0.3), (4, 11, 0.2)],
-    (
+    name="translation.smoothed",
+    statement="Gives the smoothed target, a vector “v”, from the id of the right "
+    "token, vocab_size and epsilon. It is what keeps the scores from growing without "
+    "end.",
+    takes=("right", "vocab_size", "epsilon"),
+    reference=smoothed,
+    cases=lambda generator: [(3, 7, 0.1), (0, 5, 0.3), (4, 11, 0.2)],
+    mistakes=(
         Mistake(
-            "the right token gets no crumb",
-            lambda r, v, e: _distribution(r, v, 1 - e, e / v),
-            "It adds up to a little less than 1.",
-            "The crumbs go to *all* tokens. Is the right one among them?",
+            name="the right token gets no crumb",
+            function=lambda r, v, e: _distribution(r, v, 1 - e, e / v),
+            hint="It adds up to a little less than 1.",
+            more="The crumbs go to *all* tokens. Is the right one among them?",
         ),
         Mistake(
-            "shared by the others only",
-            lambda r, v, e: _distribution(r, v, 1 - e, e / (v - 1)),
-            "It adds up to 1, but you cut the crumbs into v − 1 pieces.",
-            "In the formula every token gets a crumb, the right one too.",
+            name="shared by the others only",
+            function=lambda r, v, e: _distribution(r, v, 1 - e, e / (v - 1)),
+            hint="It adds up to 1, but you cut the crumbs into v − 1 pieces.",
+            more="In the formula every token gets a crumb, the right one too.",
         ),
         Mistake(
-            "epsilon for everyone",
-            lambda r, v, e: _distribution(r, v, 1 - e, e),
-            "Each wrong token gets all of epsilon: far too much.",
-            "Epsilon is *shared* by the vocabulary.",
+            name="epsilon for everyone",
+            function=lambda r, v, e: _distribution(r, v, 1 - e, e),
+            hint="Each wrong token gets all of epsilon: far too much.",
+            more="Epsilon is *shared* by the vocabulary.",
         ),
         Mistake(
-            "nothing is taken away",
-            lambda r, v, e: _distribution(r, v, 1 + e / v, e / v),
-            "All tokens get a share, and the right one keeps its own: the sum exceeds "
-            "1.",
-            "From whom is epsilon taken?",
+            name="nothing is taken away",
+            function=lambda r, v, e: _distribution(r, v, 1 + e / v, e / v),
+            hint="All tokens get a share, and the right one keeps its own: the sum "
+            "exceeds 1.",
+            more="From whom is epsilon taken?",
         ),
         Mistake(
-            "the hard target",
-            lambda r, v, e: _distribution(r, v, 1.0, 0.0),
-            "That is the target without any smoothing.",
-            "With epsilon 0 you would be right.",
+            name="the hard target",
+            function=lambda r, v, e: _distribution(r, v, 1.0, 0.0),
+            hint="That is the target without any smoothing.",
+            more="With epsilon 0 you would be right.",
         ),
         Mistake(
-            "epsilon is not divided by v",
-            lambda r, v, e: _distribution(r, v, 1.0, e),
-            "Every token gets all of epsilon, also the right one: it adds up to far "
-            "more than 1.",
-            "What everyone gets has to add up to epsilon. How many are there?",
+            name="epsilon is not divided by v",
+            function=lambda r, v, e: _distribution(r, v, 1.0, e),
+            hint="Every token gets all of epsilon, also the right one: it adds up to "
+            "far more than 1.",
+            more="What everyone gets has to add up to epsilon. How many are there?",
         ),
         Mistake(
-            "epsilon and 1 − epsilon exchanged",
-            lambda r, v, e: smoothed(r, v, 1 - e),
-            "With a small epsilon your target is nearly even. Which of the two parts "
-            "is the large one?",
-            "Epsilon is the part that is shared out; the right token keeps the rest.",
+            name="epsilon and 1 − epsilon exchanged",
+            function=lambda r, v, e: smoothed(r, v, 1 - e),
+            hint="With a small epsilon your target is nearly even. Which of the two "
+            "parts is the large one?",
+            more="Epsilon is the part that is shared out; the right token keeps the "
+            "rest.",
         ),
         Mistake(
-            "divided by the sum at the end",
-            _normalized,
-            "It adds up to 1 because you divide by the sum, and that makes each crumb "
-            "too small. From which token should epsilon be taken instead?",
-            "The formula adds up to 1 by itself: a share of 1 − epsilon and one of "
-            "epsilon.",
+            name="divided by the sum at the end",
+            function=_normalized,
+            hint="It adds up to 1 because you divide by the sum, and that makes each "
+            "crumb too small. From which token should epsilon be taken instead?",
+            more="The formula adds up to 1 by itself: a share of 1 − epsilon and one "
+            "of epsilon.",
         ),
         Mistake(
-            "epsilon is added, then divided by the sum",
-            lambda r, v, e: _distribution(r, v, (1 + e / v) / (1 + e), e / v / (1 + e)),
-            "You add all the crumbs to a whole 1, then divide by 1 + epsilon. Where "
-            "does epsilon come from in the formula?",
-            "The right token gives epsilon away first. Then there is nothing to "
+            name="epsilon is added, then divided by the sum",
+            function=lambda r, v, e: _distribution(
+                r, v, (1 + e / v) / (1 + e), e / v / (1 + e)
+            ),
+            hint="You add all the crumbs to a whole 1, then divide by 1 + epsilon. "
+            "Where does epsilon come from in the formula?",
+            more="The right token gives epsilon away first. Then there is nothing to "
             "divide by.",
         ),
         Mistake(
-            "epsilon is taken away only",
-            lambda r, v, e: _distribution(r, v, 1 - e, 0.0),
-            "It adds up to 1 − epsilon. Where has epsilon gone?",
-            "What the right token gives away is shared by all tokens.",
+            name="epsilon is taken away only",
+            function=lambda r, v, e: _distribution(r, v, 1 - e, 0.0),
+            hint="It adds up to 1 − epsilon. Where has epsilon gone?",
+            more="What the right token gives away is shared by all tokens.",
         ),
         Mistake(
-            "the right token keeps 1",
-            lambda r, v, e: _distribution(r, v, 1.0, e / v),
-            "The others are right. All together they add up to more than 1: how much "
-            "should the right token have?",
-            "It gives epsilon away, and gets one crumb back.",
+            name="the right token keeps 1",
+            function=lambda r, v, e: _distribution(r, v, 1.0, e / v),
+            hint="The others are right. All together they add up to more than 1: how "
+            "much should the right token have?",
+            more="It gives epsilon away, and gets one crumb back.",
         ),
         Mistake(
-            "crumbs of epsilon / (v − 1) for all",
-            lambda r, v, e: _distribution(r, v, 1 - e + e / (v - 1), e / (v - 1)),
-            "Every token gets a crumb, as it should, but it adds up to more than 1. "
-            "Into how many pieces do you cut epsilon?",
-            "As many pieces as tokens.",
+            name="crumbs of epsilon / (v − 1) for all",
+            function=lambda r, v, e: _distribution(
+                r, v, 1 - e + e / (v - 1), e / (v - 1)
+            ),
+            hint="Every token gets a crumb, as it should, but it adds up to more than "
+            "1. Into how many pieces do you cut epsilon?",
+            more="As many pieces as tokens.",
         ),
         Mistake(
-            "1 − epsilon / v for the right token",
-            lambda r, v, e: _distribution(r, v, 1 - e / v, e / v),
-            "The others are right. The right token gives away no more than one crumb.",
-            "It gives away all of epsilon, and gets one crumb back.",
+            name="1 − epsilon / v for the right token",
+            function=lambda r, v, e: _distribution(r, v, 1 - e / v, e / v),
+            hint="The others are right. The right token gives away no more than one "
+            "crumb.",
+            more="It gives away all of epsilon, and gets one crumb back.",
         ),
     ),
-    "Fill a vector with the crumb. Then think about one entry.",
+    hint="Fill a vector with the crumb. Then think about one entry.",
 )
 
 

@@ -87,89 +87,94 @@ def _exchanged(totals, log_probs):
 
 
 BEAM = Exercise(
-    "translation.beam",
-    "Gives parents (which beginning goes on), tokens and new totals, each “w”, best "
-    "first, from the totals “w” so far and log_probs “w v” of the next token. A beam "
-    "repeats this step.",
-    ("totals", "log_probs"),
-    beam_step,
-    _beam_cases,
-    (
+    name="translation.beam",
+    statement="Gives parents (which beginning goes on), tokens and new totals, each "
+    "“w”, best first, from the totals “w” so far and log_probs “w v” of the next "
+    "token. A beam repeats this step.",
+    takes=("totals", "log_probs"),
+    reference=beam_step,
+    cases=_beam_cases,
+    mistakes=(
         Mistake(
-            "one child for each",
-            _one_child_each,
-            "Every beginning goes on once. A very good one may deserve two children, "
-            "and a bad one none.",
-            "Let all w · v continuations compete in one race.",
+            name="one child for each",
+            function=_one_child_each,
+            hint="Every beginning goes on once. A very good one may deserve two "
+            "children, and a bad one none.",
+            more="Let all w · v continuations compete in one race.",
         ),
         Mistake(
-            "the past is forgotten",
-            _step(lambda totals, log_probs: log_probs),
-            "You rank by the last word alone.",
-            "A beginning keeps what it has earned so far.",
+            name="the past is forgotten",
+            function=_step(lambda totals, log_probs: log_probs),
+            hint="You rank by the last word alone.",
+            more="A beginning keeps what it has earned so far.",
         ),
         Mistake(
-            "only the last word is handed on",
-            _step(
+            name="only the last word is handed on",
+            function=_step(
                 torch.add, lambda total, picks, log_probs: log_probs.flatten()[picks]
             ),
-            "The choice is right, but the totals you return cover only one word.",
-            "At the next step, nothing tells how good the beginning was.",
+            hint="The choice is right, but the totals you return cover only one word.",
+            more="At the next step, nothing tells how good the beginning was.",
         ),
         Mistake(
-            "the totals of the parents are handed on",
-            _old_totals,
-            "The choice is right, but your totals do not include the new token yet.",
-            "Which numbers did `topk` compare? Those are the new totals.",
+            name="the totals of the parents are handed on",
+            function=_old_totals,
+            hint="The choice is right, but your totals do not include the new token "
+            "yet.",
+            more="Which numbers did `topk` compare? Those are the new totals.",
         ),
         Mistake(
-            "the totals come in after the choice",
-            _totals_after_the_choice,
-            "The totals are right for what you chose, but you chose by the last word "
-            "alone.",
-            "Add the totals before topk: a good word after a bad beginning may lose.",
+            name="the totals come in after the choice",
+            function=_totals_after_the_choice,
+            hint="The totals are right for what you chose, but you chose by the last "
+            "word alone.",
+            more="Add the totals before topk: a good word after a bad beginning may "
+            "lose.",
         ),
         Mistake(
-            "the totals come in after the choice, for sorting only",
-            _sorted_after_the_choice,
-            "You choose by the last word alone, and sort by the totals afterwards. "
-            "Can a likely word after a bad beginning push out a better text?",
-            "Which numbers should `topk` compare?",
+            name="the totals come in after the choice, for sorting only",
+            function=_sorted_after_the_choice,
+            hint="You choose by the last word alone, and sort by the totals "
+            "afterwards. Can a likely word after a bad beginning push out a better "
+            "text?",
+            more="Which numbers should `topk` compare?",
         ),
         Mistake(
-            "log-probabilities are multiplied",
-            _step(torch.mul),
-            "In your version, two bad numbers below 0 make a good one above it.",
-            "Probabilities multiply. And their logarithms?",
+            name="log-probabilities are multiplied",
+            function=_step(torch.mul),
+            hint="In your version, two bad numbers below 0 make a good one above it.",
+            more="Probabilities multiply. And their logarithms?",
         ),
         Mistake(
-            "probabilities are added to logarithms",
-            _step(lambda totals, log_probs: totals + log_probs.exp()),
-            "The totals are logarithms, and what you add to them are probabilities.",
-            "log_probs are logarithms already. Is there anything to convert?",
+            name="probabilities are added to logarithms",
+            function=_step(lambda totals, log_probs: totals + log_probs.exp()),
+            hint="The totals are logarithms, and what you add to them are "
+            "probabilities.",
+            more="log_probs are logarithms already. Is there anything to convert?",
         ),
         Mistake(
-            "divided by the width",
-            _divided_by_the_width,
-            "Parents and tokens come out wrong: a row of the table is v wide, not w.",
-            "Place = row · (length of a row) + column.",
+            name="divided by the width",
+            function=_divided_by_the_width,
+            hint="Parents and tokens come out wrong: a row of the table is v wide, not "
+            "w.",
+            more="Place = row · (length of a row) + column.",
         ),
         Mistake(
-            "parents and tokens exchanged",
-            _exchanged,
-            "Your first result points past the last beginning.",
-            "// tells the row, % the column. Rows are beginnings.",
+            name="parents and tokens exchanged",
+            function=_exchanged,
+            hint="Your first result points past the last beginning.",
+            more="// tells the row, % the column. Rows are beginnings.",
         ),
         Mistake(
-            "the best comes last",
-            lambda totals, log_probs: tuple(
+            name="the best comes last",
+            function=lambda totals, log_probs: tuple(
                 part.flip(0) for part in beam_step(totals, log_probs)
             ),
-            "The right ones, in the wrong order: the best should come first.",
-            "argsort and sort are ascending unless told otherwise.",
+            hint="The right ones, in the wrong order: the best should come first.",
+            more="argsort and sort are ascending unless told otherwise.",
         ),
     ),
-    "A table of all totals, w by v; flatten it; `topk`; then say row and column.",
+    hint="A table of all totals, w by v; flatten it; `topk`; then say row and column.",
 )
 
 
@@ -205,112 +210,120 @@ def _chosen_by_total(log_probs, lengths, penalty):
 
 
 CHOICE = Exercise(
-    "translation.choice",
-    "Gives (number, value) of the best text: its total log-probability over ((5 + "
-    "length) / 6) to the power penalty. Without such a rule short texts are favored.",
-    ("log_probs", "lengths", "penalty"),
-    choice,
-    lambda generator: [
+    name="translation.choice",
+    statement="Gives (number, value) of the best text: its total log-probability over "
+    "((5 + length) / 6) to the power penalty. Without such a rule short texts are "
+    "favored.",
+    takes=("log_probs", "lengths", "penalty"),
+    reference=choice,
+    cases=lambda generator: [
         ([-2.0, -2.9, -2.3, -6.0], [3, 11, 4, 12], 0.6),
         ([-1.5, -4.0, -1.9], [2, 5, 9], 1.0),
         ([-3.0, -3.5], [4, 6], 0.8),
         ([-5.0, -2.0, -2.1], [9, 2, 8], 0.7),  # the largest total is not the first
         ([-3.0, -2.5, -2.6], [7, 5, 12], 0.0),  # no rule at all
     ],
-    (
+    mistakes=(
         Mistake(
-            "no rule of the length",
-            _choice_by(lambda total, n, p: total),
-            "Each word costs something, so you often choose one that says little.",
-            "Divide by something that grows with the length.",
+            name="no rule of the length",
+            function=_choice_by(lambda total, n, p: total),
+            hint="Each word costs something, so you often choose one that says little.",
+            more="Divide by something that grows with the length.",
         ),
         Mistake(
-            "divided by the length itself",
-            _choice_by(lambda total, n, p: total / n),
-            "A mean per word. The rule is gentler: it begins at 1 and grows slowly.",
-            "Where do 5, 6 and the penalty come in?",
+            name="divided by the length itself",
+            function=_choice_by(lambda total, n, p: total / n),
+            hint="A mean per word. The rule is gentler: it begins at 1 and grows "
+            "slowly.",
+            more="Where do 5, 6 and the penalty come in?",
         ),
         Mistake(
-            "the end token is not counted",
-            _choice_by(lambda total, n, p: total / length_rule(n - 1, p)),
-            "Your lengths are one too short.",
-            "The lengths given count every token that has a probability.",
+            name="the end token is not counted",
+            function=_choice_by(lambda total, n, p: total / length_rule(n - 1, p)),
+            hint="Your lengths are one too short.",
+            more="The lengths given count every token that has a probability.",
         ),
         Mistake(
-            "multiplied",
-            _choice_by(lambda total, n, p: total * length_rule(n, p)),
-            "Long texts are punished a second time.",
-            "Log-probabilities lie below 0: what makes such a number better?",
+            name="multiplied",
+            function=_choice_by(lambda total, n, p: total * length_rule(n, p)),
+            hint="Long texts are punished a second time.",
+            more="Log-probabilities lie below 0: what makes such a number better?",
         ),
         Mistake(
-            "the worst",
-            _choice_by(lambda total, n, p: total / length_rule(n, p), min),
-            "The values are right, and you took the one farthest from 0.",
-            "−1 is better than −2.",
+            name="the worst",
+            function=_choice_by(lambda total, n, p: total / length_rule(n, p), min),
+            hint="The values are right, and you took the one farthest from 0.",
+            more="−1 is better than −2.",
         ),
         Mistake(
-            "the penalty is no power",
-            _choice_by(lambda total, n, p: total / ((5 + n) / 6 * p)),
-            "A factor is the same for short and long texts, so it chooses nothing.",
-            "With penalty 0 there should be no rule at all. Is that so in your "
+            name="the penalty is no power",
+            function=_choice_by(lambda total, n, p: total / ((5 + n) / 6 * p)),
+            hint="A factor is the same for short and long texts, so it chooses "
+            "nothing.",
+            more="With penalty 0 there should be no rule at all. Is that so in your "
             "version?",
         ),
         Mistake(
-            "the penalty is not used",
-            _choice_by(lambda total, n, p: total / ((5 + n) / 6)),
-            "Right for penalty 1. But your value is the same for every penalty.",
-            "With penalty 0 there should be no rule at all. Is that so in your "
+            name="the penalty is not used",
+            function=_choice_by(lambda total, n, p: total / ((5 + n) / 6)),
+            hint="Right for penalty 1. But your value is the same for every penalty.",
+            more="With penalty 0 there should be no rule at all. Is that so in your "
             "version?",
         ),
         Mistake(
-            "the power is always 0.6",
-            _choice_by(lambda total, n, p: total / length_rule(n, 0.6)),
-            "0.6 is what `beam_search` takes unless told otherwise. What are you told?",
-            "The function has a third argument.",
+            name="the power is always 0.6",
+            function=_choice_by(lambda total, n, p: total / length_rule(n, 0.6)),
+            hint="0.6 is what `beam_search` takes unless told otherwise. What are you "
+            "told?",
+            more="The function has a third argument.",
         ),
         Mistake(
-            "the value before the division",
-            _undivided,
-            "The right text, but its value is the log-probability that you were given.",
-            "You compared different numbers from this one. Return the one that won.",
+            name="the value before the division",
+            function=_undivided,
+            hint="The right text, but its value is the log-probability that you were "
+            "given.",
+            more="You compared different numbers from this one. Return the one that "
+            "won.",
         ),
         Mistake(
-            "chosen before the division",
-            _chosen_by_total,
-            "You divide only the winner. The division has to come before the "
+            name="chosen before the division",
+            function=_chosen_by_total,
+            hint="You divide only the winner. The division has to come before the "
             "comparison.",
-            "One value for each text first. Then look for the largest.",
+            more="One value for each text first. Then look for the largest.",
         ),
         Mistake(
-            "the length alone under the power",
-            _choice_by(lambda total, n, p: total / n**p),
-            "A power of the length, as some write it. The rule here is gentler.",
-            "Where do 5 and 6 come in?",
+            name="the length alone under the power",
+            function=_choice_by(lambda total, n, p: total / n**p),
+            hint="A power of the length, as some write it. The rule here is gentler.",
+            more="Where do 5 and 6 come in?",
         ),
         Mistake(
-            "the 6 outside the power",
-            _choice_by(lambda total, n, p: total / ((5 + n) ** p / 6)),
-            "Right for penalty 1. Otherwise, your power applies to 5 + length alone.",
-            "Which comes first: the division by 6 or the power?",
+            name="the 6 outside the power",
+            function=_choice_by(lambda total, n, p: total / ((5 + n) ** p / 6)),
+            hint="Right for penalty 1. Otherwise, your power applies to 5 + length "
+            "alone.",
+            more="Which comes first: the division by 6 or the power?",
         ),
         Mistake(
-            "only the 6 is raised to the power",
-            _choice_by(lambda total, n, p: total / ((5 + n) / 6**p)),
-            "Your penalty changes the 6 alone, not the length. What does Python "
+            name="only the 6 is raised to the power",
+            function=_choice_by(lambda total, n, p: total / ((5 + n) / 6**p)),
+            hint="Your penalty changes the 6 alone, not the length. What does Python "
             "compute first in a / b ** c?",
-            "A power is computed before a division. Which parentheses are missing?",
+            more="A power is computed before a division. Which parentheses are "
+            "missing?",
         ),
         Mistake(
-            "5 + length / 6",
-            _choice_by(lambda total, n, p: total / (5 + n / 6) ** p),
-            "For one word the rule divides by 1, your version by more. What does "
+            name="5 + length / 6",
+            function=_choice_by(lambda total, n, p: total / (5 + n / 6) ** p),
+            hint="For one word the rule divides by 1, your version by more. What does "
             "Python compute first in 5 + n / 6?",
-            "The sum of 5 and the length is divided by 6. Which parentheses are "
+            more="The sum of 5 and the length is divided by 6. Which parentheses are "
             "missing?",
         ),
     ),
-    "One value for each text, then the largest. `length_rule` of the package is the "
-    "divisor.",
+    hint="One value for each text, then the largest. `length_rule` of the package is "
+    "the divisor.",
 )
 
 

@@ -113,13 +113,14 @@ def _set_of_hits(output, references, n):
 
 
 CLIPPED = Exercise(
-    "translation.bleu_clipped",
-    "Gives (hits, all): of the runs of n words in an output, how many a reference "
-    "holds, and how many there are. A run counts at most as often as in the reference "
-    "that holds it most often. So saying one right word seven times does not pay.",
-    ("output", "references", "n"),
-    clipped,
-    lambda generator: [
+    name="translation.bleu_clipped",
+    statement="Gives (hits, all): of the runs of n words in an output, how many a "
+    "reference holds, and how many there are. A run counts at most as often as in the "
+    "reference that holds it most often. So saying one right word seven times does not "
+    "pay.",
+    takes=("output", "references", "n"),
+    reference=clipped,
+    cases=lambda generator: [
         (_words("the the the the cat"), [_words("the cat on the mat")], 1),
         (
             _words("the cat sat and the cat ran"),
@@ -145,130 +146,136 @@ CLIPPED = Exercise(
         (_words("a cat sat"), [_words("the cat sat"), _words("a dog was not here")], 2),
         (_words("he sat"), [_words("the cat sat")], 1),
     ],
-    (
+    mistakes=(
         Mistake(
-            "never clipped",
-            _unclipped,
-            "A run that a reference holds once counts every time the output has it.",
-            "How often does the reference hold it?",
+            name="never clipped",
+            function=_unclipped,
+            hint="A run that a reference holds once counts every time the output has "
+            "it.",
+            more="How often does the reference hold it?",
         ),
         Mistake(
-            "each run once",
-            _each_once,
-            "A run that appears twice in both counts only once in your version.",
-            "A set forgets how often each run appears.",
+            name="each run once",
+            function=_each_once,
+            hint="A run that appears twice in both counts only once in your version.",
+            more="A set forgets how often each run appears.",
         ),
         Mistake(
-            "hits as a set",
-            _set_of_hits,
-            "Your hits count each run once, your total counts all.",
-            "A set forgets how often each run appears.",
+            name="hits as a set",
+            function=_set_of_hits,
+            hint="Your hits count each run once, your total counts all.",
+            more="A set forgets how often each run appears.",
         ),
         Mistake(
-            "the counts of all references added",
-            _added_up,
-            "If two references each hold a run once, your version allows it twice.",
-            "Which one of the references holds it most often?",
-        ),
-        Mistake(
-            "the first reference only",
-            lambda output, references, n: clipped(output, references[:1], n),
-            "A run found only in another reference is no hit in your version.",
-            "A run may come from any of the references.",
-        ),
-        Mistake(
-            "the last reference only",
-            lambda output, references, n: clipped(output, references[-1:], n),
-            "A run found only in an earlier reference is no hit in your version.",
-            "Does your loop keep what earlier references have allowed?",
-        ),
-        Mistake(
-            "the counts of the references are the hits",
-            _counts_of_the_references,
-            "A run that the output has once is a hit twice where a reference holds it "
+            name="the counts of all references added",
+            function=_added_up,
+            hint="If two references each hold a run once, your version allows it "
             "twice.",
-            "There are two counts of each run. Which of them is a bound for the hits?",
+            more="Which one of the references holds it most often?",
         ),
         Mistake(
-            "letters are compared, not words",
-            _inside_of_words,
-            "You look for a run in a text. But “the” contains “he” as well. Is “he” a "
-            "word of that reference?",
-            "Compare words with words: a run is a tuple of n of them.",
+            name="the first reference only",
+            function=lambda output, references, n: clipped(output, references[:1], n),
+            hint="A run found only in another reference is no hit in your version.",
+            more="A run may come from any of the references.",
         ),
         Mistake(
-            "the best single reference",
-            _best_reference,
-            "You compare with each reference and keep the best result. A hit in "
+            name="the last reference only",
+            function=lambda output, references, n: clipped(output, references[-1:], n),
+            hint="A run found only in an earlier reference is no hit in your version.",
+            more="Does your loop keep what earlier references have allowed?",
+        ),
+        Mistake(
+            name="the counts of the references are the hits",
+            function=_counts_of_the_references,
+            hint="A run that the output has once is a hit twice where a reference "
+            "holds it twice.",
+            more="There are two counts of each run. Which of them is a bound for the "
+            "hits?",
+        ),
+        Mistake(
+            name="letters are compared, not words",
+            function=_inside_of_words,
+            hint="You look for a run in a text. But “the” contains “he” as well. Is "
+            "“he” a word of that reference?",
+            more="Compare words with words: a run is a tuple of n of them.",
+        ),
+        Mistake(
+            name="the best single reference",
+            function=_best_reference,
+            hint="You compare with each reference and keep the best result. A hit in "
             "another reference is lost then.",
-            "Decide for each run separately which reference holds it most often.",
+            more="Decide for each run separately which reference holds it most often.",
         ),
         Mistake(
-            "references laid end to end",
-            _one_long_reference,
-            "Runs that cross from one reference into the next count as well.",
-            "Count the runs of each reference separately.",
+            name="references laid end to end",
+            function=_one_long_reference,
+            hint="Runs that cross from one reference into the next count as well.",
+            more="Count the runs of each reference separately.",
         ),
         Mistake(
-            "single words for every n",
-            lambda output, references, n: clipped(output, references, 1),
-            "Your counts do not depend on n.",
-            "A run has n words that stand next to each other.",
+            name="single words for every n",
+            function=lambda output, references, n: clipped(output, references, 1),
+            hint="Your counts do not depend on n.",
+            more="A run has n words that stand next to each other.",
         ),
         Mistake(
-            "the reference's total",
-            _of_the_reference,
-            "You divide by what the reference holds: that is recall.",
-            "A precision counts the output's own runs.",
+            name="the reference's total",
+            function=_of_the_reference,
+            hint="You divide by what the reference holds: that is recall.",
+            more="A precision counts the output's own runs.",
         ),
         Mistake(
-            "words in place of runs",
-            _all_words,
-            "Five words hold five runs of one word, but only four of two.",
-            "Where does the last run of n words begin?",
+            name="words in place of runs",
+            function=_all_words,
+            hint="Five words hold five runs of one word, but only four of two.",
+            more="Where does the last run of n words begin?",
         ),
         Mistake(
-            "the hits of all references added",
-            _hits_added,
-            "A run that two references hold is a hit twice, though the output has it "
-            "once.",
-            "First decide how often a run is allowed, then count the hits once.",
+            name="the hits of all references added",
+            function=_hits_added,
+            hint="A run that two references hold is a hit twice, though the output has "
+            "it once.",
+            more="First decide how often a run is allowed, then count the hits once.",
         ),
         Mistake(
-            "shorter runs at the end",
-            _shorter_at_the_end,
-            "The last pieces that you cut hold fewer than n words. Are they runs of n?",
-            "Where does the last run of n words begin?",
+            name="shorter runs at the end",
+            function=_shorter_at_the_end,
+            hint="The last pieces that you cut hold fewer than n words. Are they runs "
+            "of n?",
+            more="Where does the last run of n words begin?",
         ),
         Mistake(
-            "less than no runs",
-            lambda output, references, n: (
+            name="less than no runs",
+            function=lambda output, references, n: (
                 clipped(output, references, n)[0],
                 len(output) - n + 1,
             ),
-            "Right for most outputs. How many runs of three words does an output of "
-            "one word have?",
-            "A number of runs is never below 0.",
+            hint="Right for most outputs. How many runs of three words does an output "
+            "of one word have?",
+            more="A number of runs is never below 0.",
         ),
         Mistake(
-            "the output loses its last run",
-            lambda output, references, n: clipped(output[:-1], references, n),
-            "The references are counted correctly. The last run of the output is "
+            name="the output loses its last run",
+            function=lambda output, references, n: clipped(output[:-1], references, n),
+            hint="The references are counted correctly. The last run of the output is "
             "missing.",
-            "Where does the last run of n words begin? range stops before its end.",
+            more="Where does the last run of n words begin? range stops before its "
+            "end.",
         ),
         Mistake(
-            "the last run is lost",
-            lambda output, references, n: clipped(
+            name="the last run is lost",
+            function=lambda output, references, n: clipped(
                 output[:-1], [reference[:-1] for reference in references], n
             ),
-            "The last run of every text is missing. How many runs of one word do "
+            hint="The last run of every text is missing. How many runs of one word do "
             "three words hold?",
-            "Where does the last run of n words begin? range stops before its end.",
+            more="Where does the last run of n words begin? range stops before its "
+            "end.",
         ),
     ),
-    "Count the output's runs and each reference's; a Counter can take the larger (`|`) "
-    "and the smaller (`&`) of two counts.",
+    hint="Count the output's runs and each reference's; a Counter can take the larger "
+    "(`|`) and the smaller (`&`) of two counts.",
 )
 
 

@@ -50,121 +50,130 @@ def _with(ids, chosen, mask_id, **other):
 
 MISTAKES = (
     Mistake(
-        "every word has a label",
-        lambda ids, chosen, mask_id: _with(ids, chosen, mask_id, labels=ids),
-        "Most labels stand in plain sight in the inputs: copying them is the "
+        name="every word has a label",
+        function=lambda ids, chosen, mask_id: _with(ids, chosen, mask_id, labels=ids),
+        hint="Most labels stand in plain sight in the inputs: copying them is the "
         "easiest way to a low loss.",
-        "Which positions should the loss ignore, and which number says so?",
+        more="Which positions should the loss ignore, and which number says so?",
     ),
     Mistake(
-        "every real word has a label",
-        lambda ids, chosen, mask_id: _with(
+        name="every real word has a label",
+        function=lambda ids, chosen, mask_id: _with(
             ids, chosen, mask_id, labels=ids.masked_fill(ids == 0, -100)
         ),
-        "Padding is ignored, but words that can be read in the inputs still count.",
-        "Only a hidden word is a question. What should the label of a visible one be?",
+        hint="Padding is ignored, but words that can be read in the inputs still "
+        "count.",
+        more="Only a hidden word is a question. What should the label of a visible one "
+        "be?",
     ),
     Mistake(
-        "the hidden words are ignored",
-        lambda ids, chosen, mask_id: _with(
+        name="the hidden words are ignored",
+        function=lambda ids, chosen, mask_id: _with(
             ids, chosen, mask_id, labels=ids.masked_fill(chosen & (ids != 0), -100)
         ),
-        "The loss would count the visible words and ignore those that were hidden.",
-        "-100 says: do not count. Turn the mask of your labels round.",
+        hint="The loss would count the visible words and ignore those that were "
+        "hidden.",
+        more="-100 says: do not count. Turn the mask of your labels round.",
     ),
     Mistake(
-        "the visible words are asked for",
-        lambda ids, chosen, mask_id: _with(
+        name="the visible words are asked for",
+        function=lambda ids, chosen, mask_id: _with(
             ids, chosen, mask_id, labels=ids.masked_fill(chosen | (ids == 0), -100)
         ),
-        "Padding is ignored, and so are the hidden words. What is left can be read in "
-        "the inputs.",
-        "-100 says: do not count. Which words should count?",
+        hint="Padding is ignored, and so are the hidden words. What is left can be "
+        "read in the inputs.",
+        more="-100 says: do not count. Which words should count?",
     ),
     Mistake(
-        "padding can be chosen",
-        lambda ids, chosen, mask_id: (
+        name="padding can be chosen",
+        function=lambda ids, chosen, mask_id: (
             ids.masked_fill(chosen, mask_id),
             ids.masked_fill(~chosen, -100),
         ),
-        "Where padding was chosen it turned into a hidden word, to be guessed as 0.",
-        "A position is hidden if it was chosen *and* its id is not 0.",
+        hint="Where padding was chosen it turned into a hidden word, to be guessed as "
+        "0.",
+        more="A position is hidden if it was chosen *and* its id is not 0.",
     ),
     Mistake(
-        "hidden padding in the inputs",
-        lambda ids, chosen, mask_id: _with(
+        name="hidden padding in the inputs",
+        function=lambda ids, chosen, mask_id: _with(
             ids, chosen, mask_id, inputs=ids.masked_fill(chosen, mask_id)
         ),
-        "Your labels leave padding out. Your inputs hide it, and it counts as a word.",
-        "Use the same mask for the inputs as for the labels.",
+        hint="Your labels leave padding out. Your inputs hide it, and it counts as a "
+        "word.",
+        more="Use the same mask for the inputs as for the labels.",
     ),
     Mistake(
-        "padding among the labels",
-        lambda ids, chosen, mask_id: _with(
+        name="padding among the labels",
+        function=lambda ids, chosen, mask_id: _with(
             ids, chosen, mask_id, labels=ids.masked_fill(~chosen, -100)
         ),
-        "Your inputs leave padding alone. Your labels ask for it where it was chosen.",
-        "Use the same mask for the labels as for the inputs.",
+        hint="Your inputs leave padding alone. Your labels ask for it where it was "
+        "chosen.",
+        more="Use the same mask for the labels as for the inputs.",
     ),
     Mistake(
-        "nothing is hidden",
-        lambda ids, chosen, mask_id: _with(ids, chosen, mask_id, inputs=ids),
-        "The labels are right, but each answer can be read in the inputs.",
-        "Put mask_id where a word is to be guessed.",
+        name="nothing is hidden",
+        function=lambda ids, chosen, mask_id: _with(ids, chosen, mask_id, inputs=ids),
+        hint="The labels are right, but each answer can be read in the inputs.",
+        more="Put mask_id where a word is to be guessed.",
     ),
     Mistake(
-        "the labels are taken after hiding",
-        lambda ids, chosen, mask_id: _with(
+        name="the labels are taken after hiding",
+        function=lambda ids, chosen, mask_id: _with(
             ids,
             chosen,
             mask_id,
             labels=torch.full_like(ids, mask_id).where(chosen & (ids != 0), -100),
         ),
-        "Every label is mask_id: the ids had been replaced before you copied them.",
-        "Make a new tensor for the inputs; take the labels from the old ids.",
+        hint="Every label is mask_id: the ids had been replaced before you copied "
+        "them.",
+        more="Make a new tensor for the inputs; take the labels from the old ids.",
     ),
     Mistake(
-        "0 in place of -100",
-        lambda ids, chosen, mask_id: _with(
+        name="0 in place of -100",
+        function=lambda ids, chosen, mask_id: _with(
             ids, chosen, mask_id, labels=ids * (chosen & (ids != 0))
         ),
-        "0 is a class like any other: the model would be taught to answer padding.",
-        "cross_entropy leaves out the labels that equal ignore_index, by default -100.",
+        hint="0 is a class like any other: the model would be taught to answer "
+        "padding.",
+        more="cross_entropy leaves out the labels that equal ignore_index, by default "
+        "-100.",
     ),
     Mistake(
-        "-100 in the inputs",
-        lambda ids, chosen, mask_id: _with(
+        name="-100 in the inputs",
+        function=lambda ids, chosen, mask_id: _with(
             ids, chosen, mask_id, inputs=ids.masked_fill(chosen & (ids != 0), -100)
         ),
-        "-100 is no row of an embedding table. It belongs to the labels.",
-        "The inputs have a token of their own for a hidden word: mask_id.",
+        hint="-100 is no row of an embedding table. It belongs to the labels.",
+        more="The inputs have a token of their own for a hidden word: mask_id.",
     ),
     Mistake(
-        "the wrong words are hidden",
-        lambda ids, chosen, mask_id: hide(ids, ~chosen, mask_id),
-        "You hid the words that were not chosen, and kept those that were.",
-        "`masked_fill` and `where` take their masks in opposite senses.",
+        name="the wrong words are hidden",
+        function=lambda ids, chosen, mask_id: hide(ids, ~chosen, mask_id),
+        hint="You hid the words that were not chosen, and kept those that were.",
+        more="`masked_fill` and `where` take their masks in opposite senses.",
     ),
     Mistake(
-        "the labels come first",
-        lambda ids, chosen, mask_id: hide(ids, chosen, mask_id)[::-1],
-        "Both tensors are right, in the wrong order.",
-        "Return the inputs, then the labels.",
+        name="the labels come first",
+        function=lambda ids, chosen, mask_id: hide(ids, chosen, mask_id)[::-1],
+        hint="Both tensors are right, in the wrong order.",
+        more="Return the inputs, then the labels.",
     ),
 )
 
 HIDE = Exercise(
-    "senses.hide",
-    "Gives (inputs, labels), both “b t”, from ids “b t” and chosen, bool “b t”: chosen "
-    "words become mask_id in the inputs and keep their id in the labels. All other "
-    "labels are -100. Padding, the id 0, stays, even where it was chosen.",
-    ("ids", "chosen", "mask_id"),
-    hide,
-    _cases,
-    MISTAKES,
-    "First find the positions to hide: chosen, and not padding. "
-    "The inputs are the ids with mask_id at these positions. "
-    "The labels are the ids with -100 at all other positions.",
+    name="senses.hide",
+    statement="Gives (inputs, labels), both “b t”, from ids “b t” and chosen, bool “b "
+    "t”: chosen words become mask_id in the inputs and keep their id in the labels. "
+    "All other labels are -100. Padding, the id 0, stays, even where it was chosen.",
+    takes=("ids", "chosen", "mask_id"),
+    reference=hide,
+    cases=_cases,
+    mistakes=MISTAKES,
+    hint="First find the positions to hide: chosen, and not padding. The inputs are "
+    "the ids with mask_id at these positions. The labels are the ids with -100 at all "
+    "other positions.",
 )
 
 EXERCISES = (HIDE,)

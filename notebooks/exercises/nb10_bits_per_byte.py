@@ -61,95 +61,98 @@ def _weighed_by_tokens(nats, counts, texts):
 
 
 BITS = Exercise(
-    "tokens.bits_per_byte",
-    "Gives the bits per byte of some texts together, from the mean loss of each in "
-    "nats per token and its number of tokens. This compares tokenizers.",
-    ("nats", "counts", "texts"),
-    bits_of_all,
-    _measured,
-    (
+    name="tokens.bits_per_byte",
+    statement="Gives the bits per byte of some texts together, from the mean loss of "
+    "each in nats per token and its number of tokens. This compares tokenizers.",
+    takes=("nats", "counts", "texts"),
+    reference=bits_of_all,
+    cases=_measured,
+    mistakes=(
         Mistake(
-            "tokens for bytes",
-            lambda nats, counts, texts: (
+            name="tokens for bytes",
+            function=lambda nats, counts, texts: (
                 bits_of_all(nats, counts, texts) * _num_bytes(texts) / sum(counts)
             ),
-            "These are bits per *token*: short pieces look good, bytes most of all.",
-            "What do two tokenizers have in common on the same text?",
+            hint="These are bits per *token*: short pieces look good, bytes most of "
+            "all.",
+            more="What do two tokenizers have in common on the same text?",
         ),
         Mistake(
-            "characters for bytes",
-            lambda nats, counts, texts: (
+            name="characters for bytes",
+            function=lambda nats, counts, texts: (
                 bits_of_all(nats, counts, texts)
                 * _num_bytes(texts)
                 / sum(map(len, texts))
             ),
-            "`len(text)` counts characters. One of these texts is Vietnamese.",
-            "Turn each text into bytes before you ask for its length.",
+            hint="`len(text)` counts characters. One of these texts is Vietnamese.",
+            more="Turn each text into bytes before you ask for its length.",
         ),
         Mistake(
-            "nats for bits",
-            lambda nats, counts, texts: bits_of_all(nats, counts, texts) * math.log(2),
-            "Right, in another unit: nats per byte.",
-            "A bit is the surprise of a fair coin: ln 2 nats.",
+            name="nats for bits",
+            function=lambda nats, counts, texts: (
+                bits_of_all(nats, counts, texts) * math.log(2)
+            ),
+            hint="Right, in another unit: nats per byte.",
+            more="A bit is the surprise of a fair coin: ln 2 nats.",
         ),
         Mistake(
-            "turned into bits the wrong way",
-            lambda nats, counts, texts: (
+            name="turned into bits the wrong way",
+            function=lambda nats, counts, texts: (
                 bits_of_all(nats, counts, texts) * math.log(2) ** 2
             ),
-            "A bit is less than a nat. Should the number grow or shrink?",
-            "1 nat is 1.44 bits. Multiply or divide by ln 2?",
+            hint="A bit is less than a nat. Should the number grow or shrink?",
+            more="1 nat is 1.44 bits. Multiply or divide by ln 2?",
         ),
         Mistake(
-            "the numbers of tokens are not used",
-            lambda nats, counts, texts: (
+            name="the numbers of tokens are not used",
+            function=lambda nats, counts, texts: (
                 sum(nats) / math.log(2) / sum(len(text.encode()) for text in texts)
             ),
-            "You add up the mean losses, as if each text had one token.",
-            "A text's mean loss times its number of tokens gives all of its nats.",
+            hint="You add up the mean losses, as if each text had one token.",
+            more="A text's mean loss times its number of tokens gives all of its nats.",
         ),
         Mistake(
-            "the texts' own values are added up",
-            lambda nats, counts, texts: sum(
+            name="the texts' own values are added up",
+            function=lambda nats, counts, texts: sum(
                 bits_of_all(*([part] for part in one))
                 for one in zip(nats, counts, texts, strict=True)
             ),
-            "Your number grows with each further text. Should a price per byte?",
-            "First add up all nats and all bytes. Divide once, at the end.",
+            hint="Your number grows with each further text. Should a price per byte?",
+            more="First add up all nats and all bytes. Divide once, at the end.",
         ),
         Mistake(
-            "bits per bit",
-            lambda nats, counts, texts: bits_of_all(nats, counts, texts) / 8,
-            "You divide by the number of bits in the texts.",
-            "How many bytes do the texts contain? Do not count a byte as 8 here.",
+            name="bits per bit",
+            function=lambda nats, counts, texts: bits_of_all(nats, counts, texts) / 8,
+            hint="You divide by the number of bits in the texts.",
+            more="How many bytes do the texts contain? Do not count a byte as 8 here.",
         ),
         Mistake(
-            "the mean of the texts' own values",
-            lambda nats, counts, texts: _mean(
+            name="the mean of the texts' own values",
+            function=lambda nats, counts, texts: _mean(
                 bits_of_all(*([part] for part in one))
                 for one in zip(nats, counts, texts, strict=True)
             ),
-            "Each text has the same say, however short it is.",
-            "First add up all nats and all bytes. Divide once, at the end.",
+            hint="Each text has the same say, however short it is.",
+            more="First add up all nats and all bytes. Divide once, at the end.",
         ),
         Mistake(
-            "the texts' own values, weighed by their tokens",
-            _weighed_by_tokens,
-            "You weight each text by its number of tokens. A value *per byte* is a "
-            "mean over what?",
-            "First add up the nats of all texts, then their bytes. Divide once.",
+            name="the texts' own values, weighed by their tokens",
+            function=_weighed_by_tokens,
+            hint="You weight each text by its number of tokens. A value *per byte* is "
+            "a mean over what?",
+            more="First add up the nats of all texts, then their bytes. Divide once.",
         ),
         Mistake(
-            "the mean of the losses",
-            lambda nats, counts, texts: bits_per_byte(
+            name="the mean of the losses",
+            function=lambda nats, counts, texts: bits_per_byte(
                 _mean(nats), sum(counts), _num_bytes(texts)
             ),
-            "A loss over five tokens weighs as much as one over many.",
-            "A text's mean loss times its number of tokens gives all of its nats.",
+            hint="A loss over five tokens weighs as much as one over many.",
+            more="A text's mean loss times its number of tokens gives all of its nats.",
         ),
     ),
-    "How many nats does each text cost in all? Add them up, turn them into bits, and "
-    "spread them over all the bytes.",
+    hint="How many nats does each text cost in all? Add them up, turn them into bits, "
+    "and spread them over all the bytes.",
     shared=bits_of_the_course,
 )
 

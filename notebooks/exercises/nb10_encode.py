@@ -144,95 +144,101 @@ def _taught(generator):
 
 
 ENCODE = Exercise(
-    "tokens.encode",
-    "Gives the ids of a word (a tuple of byte ids), for merges from pair to new id, "
-    "in the order of learning. A model knows only the pieces that this order makes.",
-    ("word", "merges"),
-    encode,
-    _taught,
-    (
+    name="tokens.encode",
+    statement="Gives the ids of a word (a tuple of byte ids), for merges from pair to "
+    "new id, in the order of learning. A model knows only the pieces that this order "
+    "makes.",
+    takes=("word", "merges"),
+    reference=encode,
+    cases=_taught,
+    mistakes=(
         Mistake(
-            "from left to right",
-            lambda word, merges: _encoded(word, merges, lambda pair, place: place),
-            "You take the first known pair that you meet.",
-            "All pairs in the word compete, but not by position.",
+            name="from left to right",
+            function=lambda word, merges: _encoded(
+                word, merges, lambda pair, place: place
+            ),
+            hint="You take the first known pair that you meet.",
+            more="All pairs in the word compete, but not by position.",
         ),
         Mistake(
-            "from left to right, one place at a time",
-            _leftmost,
-            "You join the first known pair that you meet, and start again.",
-            "Where a pair stands does not matter. When was it learned?",
+            name="from left to right, one place at a time",
+            function=_leftmost,
+            hint="You join the first known pair that you meet, and start again.",
+            more="Where a pair stands does not matter. When was it learned?",
         ),
         Mistake(
-            "the longest piece first",
-            _longest,
-            "Greedy: the longest piece that fits. Training never asked for length.",
-            "Start from single ids and join; merges grow the pieces.",
+            name="the longest piece first",
+            function=_longest,
+            hint="Greedy: the longest piece that fits. Training never asked for "
+            "length.",
+            more="Start from single ids and join; merges grow the pieces.",
         ),
         Mistake(
-            "the pair learned last",
-            lambda word, merges: _encoded(word, merges, lambda p, place: -merges[p]),
-            "Late merges may be made of early ones. Which come first?",
-            "A merge with a low new id was learned early.",
+            name="the pair learned last",
+            function=lambda word, merges: _encoded(
+                word, merges, lambda p, place: -merges[p]
+            ),
+            hint="Late merges may be made of early ones. Which come first?",
+            more="A merge with a low new id was learned early.",
         ),
         Mistake(
-            "the pair learned last, one place at a time",
-            _last_learned_first,
-            "You join the pair with the highest new id, and look again after each "
+            name="the pair learned last, one place at a time",
+            function=_last_learned_first,
+            hint="You join the pair with the highest new id, and look again after each "
             "place.",
-            "Early merges come first. Which new id was learned early?",
+            more="Early merges come first. Which new id was learned early?",
         ),
         Mistake(
-            "the pair that is frequent here",
-            _most_frequent,
-            "You count what is frequent in this word. Training counted in its own "
+            name="the pair that is frequent here",
+            function=_most_frequent,
+            hint="You count what is frequent in this word. Training counted in its own "
             "texts, once.",
-            "What training found is written down: the order of `merges`.",
+            more="What training found is written down: the order of `merges`.",
         ),
         Mistake(
-            "the merges backwards",
-            _backwards,
-            "You begin with the merge learned last. Late merges may be made of early "
-            "ones.",
-            "Which merges can find their pair among single bytes?",
+            name="the merges backwards",
+            function=_backwards,
+            hint="You begin with the merge learned last. Late merges may be made of "
+            "early ones.",
+            more="Which merges can find their pair among single bytes?",
         ),
         Mistake(
-            "one walk after the other, from left to right",
-            _walks,
-            "In a walk you join each known pair that you meet. Two known pairs may "
-            "share an id: which of them wins?",
-            "Where a pair stands does not matter. When was it learned?",
+            name="one walk after the other, from left to right",
+            function=_walks,
+            hint="In a walk you join each known pair that you meet. Two known pairs "
+            "may share an id: which of them wins?",
+            more="Where a pair stands does not matter. When was it learned?",
         ),
         Mistake(
-            "the first merge that is missing ends it",
-            _until_one_is_missing,
-            "A merge whose pair is not in the word ends your loop. What about the "
+            name="the first merge that is missing ends it",
+            function=_until_one_is_missing,
+            hint="A merge whose pair is not in the word ends your loop. What about the "
             "later ones?",
-            "A word need not hold every pair. Go on with the next merge.",
+            more="A word need not hold every pair. Go on with the next merge.",
         ),
         Mistake(
-            "each merge at one place only",
-            _one_walk,
-            "A pair may occur in a word twice, and both belong to the same merge.",
-            "Join every place of the pair, then look for the next one.",
+            name="each merge at one place only",
+            function=_one_walk,
+            hint="A pair may occur in a word twice, and both belong to the same merge.",
+            more="Join every place of the pair, then look for the next one.",
         ),
         Mistake(
-            "only pairs that stood there at first",
-            _known_at_first,
-            "You list the known pairs once. Joining makes new neighbors.",
-            "When do you look at the pairs of the word: once, or after each join?",
+            name="only pairs that stood there at first",
+            function=_known_at_first,
+            hint="You list the known pairs once. Joining makes new neighbors.",
+            more="When do you look at the pairs of the word: once, or after each join?",
         ),
         Mistake(
-            "one walk from left to right",
-            _one_pass,
-            "You walk through the word once. What you have joined may be half of "
+            name="one walk from left to right",
+            function=_one_pass,
+            hint="You walk through the word once. What you have joined may be half of "
             "another pair.",
-            "Joining makes new neighbors. Look at the whole word again after each "
+            more="Joining makes new neighbors. Look at the whole word again after each "
             "join.",
         ),
         Mistake(
-            "one merge and out",
-            lambda word, merges: next(
+            name="one merge and out",
+            function=lambda word, merges: next(
                 (
                     bpe.join(word, pair, new)
                     for pair, new in merges.items()
@@ -240,12 +246,12 @@ ENCODE = Exercise(
                 ),
                 list(word),
             ),
-            "A good first step. The new id has neighbors, too.",
-            "Repeat until no pair of the word is known.",
+            hint="A good first step. The new id has neighbors, too.",
+            more="Repeat until no pair of the word is known.",
         ),
     ),
-    "Look at all pairs of the word. Which of them was learned first? Join it, and look "
-    "again.",
+    hint="Look at all pairs of the word. Which of them was learned first? Join it, and "
+    "look again.",
 )
 
 

@@ -75,88 +75,98 @@ def _set_not_added(words):
 
 
 PAIR_COUNTS = Exercise(
-    "tokens.pair_counts",
-    "Gives a dict from pair to count, for a dict from a word (a tuple of ids) "
-    "to how often it stands in the text. The largest count is the next merge.",
-    ("words",),
-    pair_counts,
-    _words,
-    (
+    name="tokens.pair_counts",
+    statement="Gives a dict from pair to count, for a dict from a word (a tuple of "
+    "ids) to how often it stands in the text. The largest count is the next merge.",
+    takes=("words",),
+    reference=pair_counts,
+    cases=_words,
+    mistakes=(
         Mistake(
-            "a word counts once",
-            lambda words: Counter(pair for word in words for pair in pairwise(word)),
-            "“the” occurs in a text a thousand times. Your counts do not reflect that.",
-            "The dict holds two things: the word, and how often it occurs. One is not "
-            "used.",
+            name="a word counts once",
+            function=lambda words: Counter(
+                pair for word in words for pair in pairwise(word)
+            ),
+            hint="“the” occurs in a text a thousand times. Your counts do not reflect "
+            "that.",
+            more="The dict holds two things: the word, and how often it occurs. One is "
+            "not used.",
         ),
         Mistake(
-            "a pair counts once per word",
-            lambda words: _counted(words, lambda word: set(pairwise(word))),
-            "In b-an-an-a the pair occurs twice. You only noted that it occurs.",
-            "Go from place to place, not from one distinct pair to the next.",
+            name="a pair counts once per word",
+            function=lambda words: _counted(words, lambda word: set(pairwise(word))),
+            hint="In b-an-an-a the pair occurs twice. You only noted that it occurs.",
+            more="Go from place to place, not from one distinct pair to the next.",
         ),
         Mistake(
-            "pairs across the border of words",
-            lambda words: Counter(
+            name="pairs across the border of words",
+            function=lambda words: Counter(
                 pairwise([id for w, times in words.items() for id in w * times])
             ),
-            "The last id of a word and the first of the next are not neighbors here.",
-            "Section 3 cuts so that merges never cross a cut. Count each word by "
+            hint="The last id of a word and the first of the next are not neighbors "
+            "here.",
+            more="Section 3 cuts so that merges never cross a cut. Count each word by "
             "itself.",
         ),
         Mistake(
-            "only every second pair",
-            lambda words: _counted(words, lambda w: zip(w[::2], w[1::2], strict=False)),
-            "You cut the word into pieces of two. Each id has *two* neighbors.",
-            "A word of n ids has n − 1 pairs: (0, 1), (1, 2), …",
+            name="only every second pair",
+            function=lambda words: _counted(
+                words, lambda w: zip(w[::2], w[1::2], strict=False)
+            ),
+            hint="You cut the word into pieces of two. Each id has *two* neighbors.",
+            more="A word of n ids has n − 1 pairs: (0, 1), (1, 2), …",
         ),
         Mistake(
-            "left and right do not matter",
-            lambda words: _counted(
+            name="left and right do not matter",
+            function=lambda words: _counted(
                 words, lambda w: [tuple(sorted(p)) for p in pairwise(w)]
             ),
-            "“th” and “ht” share a count. Is that one pair or two?",
-            "Keep the order in which the ids stand.",
+            hint="“th” and “ht” share a count. Is that one pair or two?",
+            more="Keep the order in which the ids stand.",
         ),
         Mistake(
-            "the last pair is left out",
-            lambda words: _counted(words, lambda w: pairwise(w[:-1])),
-            "Every word has lost its last id before you count.",
-            "A word of n ids has n − 1 pairs. Where does your loop end?",
+            name="the last pair is left out",
+            function=lambda words: _counted(words, lambda w: pairwise(w[:-1])),
+            hint="Every word has lost its last id before you count.",
+            more="A word of n ids has n − 1 pairs. Where does your loop end?",
         ),
         Mistake(
-            "overlapping pairs count once",
-            lambda words: _counted(words, _apart),
-            "In x x x you count one pair. It *joins* once; how often does it occur?",
-            "You are only counting. The rule for overlaps applies to joining.",
+            name="overlapping pairs count once",
+            function=lambda words: _counted(words, _apart),
+            hint="In x x x you count one pair. It *joins* once; how often does it "
+            "occur?",
+            more="You are only counting. The rule for overlaps applies to joining.",
         ),
         Mistake(
-            "a later word overwrites",
-            _overwritten,
-            "“the” and “then” hold the same pair. The second has wiped out the first.",
-            "What is already there when the next word brings its count?",
+            name="a later word overwrites",
+            function=_overwritten,
+            hint="“the” and “then” hold the same pair. The second has wiped out the "
+            "first.",
+            more="What is already there when the next word brings its count?",
         ),
         Mistake(
-            "counts are set, not added",
-            _set_not_added,
-            "A pair that you meet again loses the count that it had.",
-            "What is already there when the pair comes up again?",
+            name="counts are set, not added",
+            function=_set_not_added,
+            hint="A pair that you meet again loses the count that it had.",
+            more="What is already there when the pair comes up again?",
         ),
         Mistake(
-            "the first word only",
-            lambda words: _counted(dict([*words.items()][:1]), pairwise),
-            "Pairs that occur only in later words are missing.",
-            "Does your function return before the loop over the words has ended?",
+            name="the first word only",
+            function=lambda words: _counted(dict([*words.items()][:1]), pairwise),
+            hint="Pairs that occur only in later words are missing.",
+            more="Does your function return before the loop over the words has ended?",
         ),
         Mistake(
-            "the last id and the first make a pair",
-            lambda words: _counted(words, lambda w: zip((w[-1], *w), w, strict=False)),
-            "You count one pair too many in each word. Which place is word[-1]?",
-            "A word of n ids has n − 1 pairs: (0, 1), (1, 2), …",
+            name="the last id and the first make a pair",
+            function=lambda words: _counted(
+                words, lambda w: zip((w[-1], *w), w, strict=False)
+            ),
+            hint="You count one pair too many in each word. Which place is word[-1]?",
+            more="A word of n ids has n − 1 pairs: (0, 1), (1, 2), …",
         ),
     ),
-    "Two loops: over the words, and over the neighbors within each word. How much is "
-    "added each time?",
+    hint="Two loops: over the words, and over the neighbors within each word. How much "
+    "is added each time?",
 )
 
 
@@ -255,86 +265,89 @@ def _lines(generator):
 
 
 MERGE = Exercise(
-    "tokens.merge",
-    "Gives the ids of a word (a tuple) with each pair replaced by the new id, from "
-    "left to right. Training and encoding repeat this one step.",
-    ("word", "pair", "new"),
-    merge,
-    _lines,
-    (
+    name="tokens.merge",
+    statement="Gives the ids of a word (a tuple) with each pair replaced by the new "
+    "id, from left to right. Training and encoding repeat this one step.",
+    takes=("word", "pair", "new"),
+    reference=merge,
+    cases=_lines,
+    mistakes=(
         Mistake(
-            "only the first place",
-            _once,
-            "“banana” holds the pair twice, and you have stopped after one.",
-            "After a hit, go on with what comes after it.",
+            name="only the first place",
+            function=_once,
+            hint="“banana” holds the pair twice, and you have stopped after one.",
+            more="After a hit, go on with what comes after it.",
         ),
         Mistake(
-            "an id is used twice",
-            _reaching,
-            "In x x x two pairs overlap. Each id can be joined only once.",
-            "Where does the search go on after a hit?",
+            name="an id is used twice",
+            function=_reaching,
+            hint="In x x x two pairs overlap. Each id can be joined only once.",
+            more="Where does the search go on after a hit?",
         ),
         Mistake(
-            "from right to left",
-            _from_the_right,
-            "In x x x you join the last two. The course begins on the left.",
-            "Any rule would do, as long as all use it. Ours starts at place 0.",
+            name="from right to left",
+            function=_from_the_right,
+            hint="In x x x you join the last two. The course begins on the left.",
+            more="Any rule would do, as long as all use it. Ours starts at place 0.",
         ),
         Mistake(
-            "always two places further",
-            _by_twos,
-            "You compare at places 0, 2, 4 and so on. What about a pair that begins "
-            "at place 1?",
-            "After a hit two ids are used up. How many are used up without one?",
+            name="always two places further",
+            function=_by_twos,
+            hint="You compare at places 0, 2, 4 and so on. What about a pair that "
+            "begins at place 1?",
+            more="After a hit two ids are used up. How many are used up without one?",
         ),
         Mistake(
-            "the second half stays",
-            lambda word, pair, new: _joined(word, pair, new, step=1),
-            "The pair's first id became `new`; its second is still there.",
-            "How many places does one hit use up?",
+            name="the second half stays",
+            function=lambda word, pair, new: _joined(word, pair, new, step=1),
+            hint="The pair's first id became `new`; its second is still there.",
+            more="How many places does one hit use up?",
         ),
         Mistake(
-            "the last id is lost",
-            _up_to_the_last,
-            "The last id of a word is missing. How far does your loop go?",
-            "An id without a right neighbor still belongs to the word.",
+            name="the last id is lost",
+            function=_up_to_the_last,
+            hint="The last id of a word is missing. How far does your loop go?",
+            more="An id without a right neighbor still belongs to the word.",
         ),
         Mistake(
-            "a pair at the end stays",
-            _pair_at_the_end_stays,
-            "The last two ids of a word are never joined. How far do you compare?",
-            "A word of n ids has a pair at place n − 2, too.",
+            name="a pair at the end stays",
+            function=_pair_at_the_end_stays,
+            hint="The last two ids of a word are never joined. How far do you compare?",
+            more="A word of n ids has a pair at place n − 2, too.",
         ),
         Mistake(
-            "the last id comes twice",
-            lambda word, pair, new: [*_up_to_the_last(word, pair, new), word[-1]],
-            "When a word ends with the pair, its last id appears a second time.",
-            "Has the last id been used already, when you put it at the end?",
+            name="the last id comes twice",
+            function=lambda word, pair, new: [
+                *_up_to_the_last(word, pair, new),
+                word[-1],
+            ],
+            hint="When a word ends with the pair, its last id appears a second time.",
+            more="Has the last id been used already, when you put it at the end?",
         ),
         Mistake(
-            "the other order counts as well",
-            lambda word, pair, new: _joined(
+            name="the other order counts as well",
+            function=lambda word, pair, new: _joined(
                 word, pair, new, matches=lambda here, pair: here in (pair, pair[::-1])
             ),
-            "“an” and “na” are not the same pair. Decoding would mix them up.",
-            "Compare both ids, in their order.",
+            hint="“an” and “na” are not the same pair. Decoding would mix them up.",
+            more="Compare both ids, in their order.",
         ),
         Mistake(
-            "nothing is joined",
-            lambda word, pair, new: list(word),
-            "The word comes back as it was. Does your comparison ever say yes?",
-            "A list never equals a tuple: [1, 2] == (1, 2) is False.",
+            name="nothing is joined",
+            function=lambda word, pair, new: list(word),
+            hint="The word comes back as it was. Does your comparison ever say yes?",
+            more="A list never equals a tuple: [1, 2] == (1, 2) is False.",
         ),
         Mistake(
-            "digits are compared, not ids",
-            _in_a_text,
-            "You join the ids into a text and replace in it. “11 2” contains “1 2” as "
-            "well. Is 1 an id in that word?",
-            "Compare numbers with numbers, place by place.",
+            name="digits are compared, not ids",
+            function=_in_a_text,
+            hint="You join the ids into a text and replace in it. “11 2” contains “1 "
+            "2” as well. Is 1 an id in that word?",
+            more="Compare numbers with numbers, place by place.",
         ),
     ),
-    "Walk along the word with an index that you move yourself: by how much after a "
-    "hit, and by how much otherwise?",
+    hint="Walk along the word with an index that you move yourself: by how much after "
+    "a hit, and by how much otherwise?",
     shared=bpe.join,
 )
 

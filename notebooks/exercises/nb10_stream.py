@@ -128,95 +128,99 @@ def _arriving(generator):
 
 
 STREAM = Exercise(
-    "tokens.stream",
-    "Gives a list: for each id of a stream the text that it adds for a reader, from "
-    "`pieces[id]`, its bytes. A character appears once all its bytes are there.",
-    ("ids", "pieces"),
-    stream,
-    _arriving,
-    (
+    name="tokens.stream",
+    statement="Gives a list: for each id of a stream the text that it adds for a "
+    "reader, from `pieces[id]`, its bytes. A character appears once all its bytes are "
+    "there.",
+    takes=("ids", "pieces"),
+    reference=stream,
+    cases=_arriving,
+    mistakes=(
         Mistake(
-            "each piece by itself, with replacement signs",
-            lambda ids, pieces: _each_alone(ids, pieces, "replace"),
-            "Half a character is not an error here: the other half is on its way.",
-            "Keep the bytes that you cannot show yet, and append the next piece to "
-            "them.",
+            name="each piece by itself, with replacement signs",
+            function=lambda ids, pieces: _each_alone(ids, pieces, "replace"),
+            hint="Half a character is not an error here: the other half is on its way.",
+            more="Keep the bytes that you cannot show yet, and append the next piece "
+            "to them.",
         ),
         Mistake(
-            "halves are thrown away",
-            lambda ids, pieces: _each_alone(ids, pieces, "ignore"),
-            "The halves of a character are dropped, each in its own piece.",
-            "Bytes that cannot be shown yet must still be there for the next id.",
+            name="halves are thrown away",
+            function=lambda ids, pieces: _each_alone(ids, pieces, "ignore"),
+            hint="The halves of a character are dropped, each in its own piece.",
+            more="Bytes that cannot be shown yet must still be there for the next id.",
         ),
         Mistake(
-            "everything so far, each time",
-            lambda ids, pieces: _everything_so_far(ids, pieces, "ignore"),
-            "Printed one after the other, your texts repeat the beginning often.",
-            "Only what is new since the last id.",
+            name="everything so far, each time",
+            function=lambda ids, pieces: _everything_so_far(ids, pieces, "ignore"),
+            hint="Printed one after the other, your texts repeat the beginning often.",
+            more="Only what is new since the last id.",
         ),
         Mistake(
-            "everything so far, with replacement signs",
-            lambda ids, pieces: _everything_so_far(ids, pieces, "replace"),
-            "The beginning comes again and again, and half characters show.",
-            "Only what is new since the last id, and only whole characters.",
+            name="everything so far, with replacement signs",
+            function=lambda ids, pieces: _everything_so_far(ids, pieces, "replace"),
+            hint="The beginning comes again and again, and half characters show.",
+            more="Only what is new since the last id, and only whole characters.",
         ),
         Mistake(
-            "a replacement sign is counted as shown",
-            _what_is_longer,
-            "For half a character, you have already shown a replacement sign. Who "
+            name="a replacement sign is counted as shown",
+            function=_what_is_longer,
+            hint="For half a character, you have already shown a replacement sign. Who "
             "takes it back?",
-            "Measure what was shown in whole characters, without a sign for the rest.",
+            more="Measure what was shown in whole characters, without a sign for the "
+            "rest.",
         ),
         Mistake(
-            "a whole character waits for the next",
-            _all_or_nothing,
-            "A piece may end one character and begin another. The first is complete.",
-            "Show the part that is valid. Only the rest has to wait.",
+            name="a whole character waits for the next",
+            function=_all_or_nothing,
+            hint="A piece may end one character and begin another. The first is "
+            "complete.",
+            more="Show the part that is valid. Only the rest has to wait.",
         ),
         Mistake(
-            "only whole pieces, and the others are left out",
-            _all_or_left_out,
-            "Your list is shorter than the row of ids, and a whole character may wait "
-            "for the next.",
-            "An id that shows nothing gets an empty text. Of a longer piece, show the "
-            "valid part.",
+            name="only whole pieces, and the others are left out",
+            function=_all_or_left_out,
+            hint="Your list is shorter than the row of ids, and a whole character may "
+            "wait for the next.",
+            more="An id that shows nothing gets an empty text. Of a longer piece, show "
+            "the valid part.",
         ),
         Mistake(
-            "what was shown stays in store",
-            _never_emptied,
-            "The beginning comes again and again. When do you forget what is shown?",
-            "Keep only the bytes that are not shown yet.",
+            name="what was shown stays in store",
+            function=_never_emptied,
+            hint="The beginning comes again and again. When do you forget what is "
+            "shown?",
+            more="Keep only the bytes that are not shown yet.",
         ),
         Mistake(
-            "the rest is thrown away with what is shown",
-            _emptied_with_the_rest,
-            "A piece may end one character and begin another. Where are the bytes of "
-            "the second?",
-            "Remove the bytes of what you show, and no others.",
+            name="the rest is thrown away with what is shown",
+            function=_emptied_with_the_rest,
+            hint="A piece may end one character and begin another. Where are the bytes "
+            "of the second?",
+            more="Remove the bytes of what you show, and no others.",
         ),
         Mistake(
-            "as many bytes removed as characters shown",
-            _cut_by_characters,
-            "After “à” one of its bytes is still in store. How many bytes does “à” "
-            "have?",
-            "`len` of a text counts characters. What you store are bytes.",
+            name="as many bytes removed as characters shown",
+            function=_cut_by_characters,
+            hint="After “à” one of its bytes is still in store. How many bytes does "
+            "“à” have?",
+            more="`len` of a text counts characters. What you store are bytes.",
         ),
         Mistake(
-            "a byte is taken for a character",
-            _bytes_as_characters,
-            "Each byte becomes a letter of its own. That is a different encoding, "
+            name="a byte is taken for a character",
+            function=_bytes_as_characters,
+            hint="Each byte becomes a letter of its own. That is a different encoding, "
             "Latin-1.",
-            "UTF-8 writes “à” as two bytes. Decode them together.",
+            more="UTF-8 writes “à” as two bytes. Decode them together.",
         ),
         Mistake(
-            "ids that show nothing are left out",
-            lambda ids, pieces: [text for text in stream(ids, pieces) if text],
-            "Your list is shorter than the row of ids.",
-            "An id that shows nothing gets an empty text.",
+            name="ids that show nothing are left out",
+            function=lambda ids, pieces: [text for text in stream(ids, pieces) if text],
+            hint="Your list is shorter than the row of ids.",
+            more="An id that shows nothing gets an empty text.",
         ),
     ),
-    "Walk along the ids and keep the bytes that are not shown yet. Decode them: with "
-    'errors="ignore", an unfinished end is left out. Remove the bytes of what you '
+    hint="Walk along the ids and keep the bytes that are not shown yet. Decode them: "
+    'with errors="ignore", an unfinished end is left out. Remove the bytes of what you '
     "show.",
 )
 

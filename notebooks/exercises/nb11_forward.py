@@ -192,7 +192,13 @@ def _wrong(name, hint, more, since, steps=_steps, **changes):
     """A mistake in a whole answer, and in one that stops soon behind it."""
     places = sorted({since, max(since, 7)} - {len(NAMES)})
     stops = tuple(_at(place, steps, **changes) for place in places)
-    return Mistake(name, _at(len(NAMES), steps, **changes), hint, more, stops)
+    return Mistake(
+        name=name,
+        function=_at(len(NAMES), steps, **changes),
+        hint=hint,
+        more=more,
+        also=stops,
+    )
 
 
 def _post_norm(ids, W, heads):
@@ -227,14 +233,14 @@ def _parallel(ids, W, heads):
 
 
 FORWARD = Exercise(
-    "backbone.forward",
-    "Gives the logits “b t v” for ids “b t”, a dict of six tensors and a number of "
-    "heads. Return what you have after any line: the check says how far it is right. "
-    "This is the whole of a GPT.",
-    ("ids", "W", "num_heads"),
-    forward,
-    _weights,
-    (
+    name="backbone.forward",
+    statement="Gives the logits “b t v” for ids “b t”, a dict of six tensors and a "
+    "number of heads. Return what you have after any line: the check says how far it "
+    "is right. This is the whole of a GPT.",
+    takes=("ids", "W", "num_heads"),
+    reference=forward,
+    cases=_weights,
+    mistakes=(
         _wrong(
             "no positions",
             "Your stream holds the tokens alone. What tells the third word from the "
@@ -283,11 +289,11 @@ FORWARD = Exercise(
             last=_same,
         ),
         Mistake(
-            "no norm anywhere",
-            _at(len(NAMES), first=_same, second=_same, last=_same),
-            "Your stream is never normalized, and grows from block to block. How many "
-            "norms are in the drawing?",
-            "One in front of each branch, and one more after the loop.",
+            name="no norm anywhere",
+            function=_at(len(NAMES), first=_same, second=_same, last=_same),
+            hint="Your stream is never normalized, and grows from block to block. How "
+            "many norms are in the drawing?",
+            more="One in front of each branch, and one more after the loop.",
         ),
         _wrong(
             "post-norm",
@@ -346,13 +352,13 @@ FORWARD = Exercise(
             mask=_transposed,
         ),
         Mistake(
-            "a word has nothing to look at",
-            _at(len(NAMES), mask=_hidden),
-            "A row of your mask hides everything, so its softmax is nan, and nan "
+            name="a word has nothing to look at",
+            function=_at(len(NAMES), mask=_hidden),
+            hint="A row of your mask hides everything, so its softmax is nan, and nan "
             "spreads.",
-            "A query may look at its own place and earlier ones. masked_fill fills "
-            "where its mask is True: a tilde inverts a mask.",
-            tuple(
+            more="A query may look at its own place and earlier ones. masked_fill "
+            "fills where its mask is True: a tilde inverts a mask.",
+            also=tuple(
                 _at(place, mask=m) for place in (4, 7) for m in (_hidden, _not_itself)
             ),
         ),
@@ -419,11 +425,11 @@ FORWARD = Exercise(
             plus=lambda x, added: added,
         ),
         Mistake(
-            "both branches read the same x",
-            _parallel,
-            "Your feed-forward does not see what attention has just added. Some "
+            name="both branches read the same x",
+            function=_parallel,
+            hint="Your feed-forward does not see what attention has just added. Some "
             "models work this way; GPT-2 does not.",
-            "Two lines, one after the other: the second reads the x of the first.",
+            more="Two lines, one after the other: the second reads the x of the first.",
         ),
         _wrong(
             "ReLU in place of GELU",
@@ -478,7 +484,7 @@ FORWARD = Exercise(
             head=lambda x, E: x[:, -1] @ E.T,
         ),
     ),
-    (
+    hint=(
         "Each id picks a row of E, and each place adds a row of P.",
         "In every block, two branches. The first: norm, one product with W_qkv, cut "
         "into three roles and heads.",

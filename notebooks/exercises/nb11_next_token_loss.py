@@ -47,118 +47,131 @@ def _log_of_softmax(logits, ids):
 
 
 NEXT = Exercise(
-    "backbone.next_token_loss",
-    "Gives the mean loss in nats of logits “b t v” for ids “b t”: at each place the "
-    "next id is the label. This line decides what the model learns.",
-    ("logits", "ids"),
-    next_token_loss,
-    _read,
-    (
+    name="backbone.next_token_loss",
+    statement="Gives the mean loss in nats of logits “b t v” for ids “b t”: at each "
+    "place the next id is the label. This line decides what the model learns.",
+    takes=("logits", "ids"),
+    reference=next_token_loss,
+    cases=_read,
+    mistakes=(
         Mistake(
-            "nothing is shifted",
-            _loss,
-            "Each logit is compared with the id of its own place: the token that was "
-            "just read.",
-            "Which logits have no label? Which id is not the label of any position?",
+            name="nothing is shifted",
+            function=_loss,
+            hint="Each logit is compared with the id of its own place: the token that "
+            "was just read.",
+            more="Which logits have no label? Which id is not the label of any "
+            "position?",
         ),
         Mistake(
-            "nothing is shifted, and the last place left out",
-            lambda logits, ids: _loss(logits[:, :-1], ids[:, :-1]),
-            "Both are cut at the end, so the label is the token that was just read.",
-            "Logits lose their last place. Which place do the ids lose?",
+            name="nothing is shifted, and the last place left out",
+            function=lambda logits, ids: _loss(logits[:, :-1], ids[:, :-1]),
+            hint="Both are cut at the end, so the label is the token that was just "
+            "read.",
+            more="Logits lose their last place. Which place do the ids lose?",
         ),
         Mistake(
-            "nothing is shifted, and the first place left out",
-            lambda logits, ids: _loss(logits[:, 1:], ids[:, 1:]),
-            "Both are cut at the start, so the label is the token that was just read.",
-            "The ids lose their first place. Which place do the logits lose?",
+            name="nothing is shifted, and the first place left out",
+            function=lambda logits, ids: _loss(logits[:, 1:], ids[:, 1:]),
+            hint="Both are cut at the start, so the label is the token that was just "
+            "read.",
+            more="The ids lose their first place. Which place do the logits lose?",
         ),
         Mistake(
-            "divided by all places",
-            lambda logits, ids: (
+            name="divided by all places",
+            function=lambda logits, ids: (
                 _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].numel() / ids.numel()
             ),
-            "The sum is right. You divide it by the number of ids.",
-            "How many labels does a row of five ids have?",
+            hint="The sum is right. You divide it by the number of ids.",
+            more="How many labels does a row of five ids have?",
         ),
         Mistake(
-            "softmax, then the logarithm",
-            _log_of_softmax,
-            "Right for small logits. Where softmax gives 0, its logarithm is infinite.",
-            "`log_softmax` and `cross_entropy` do both in one step.",
+            name="softmax, then the logarithm",
+            function=_log_of_softmax,
+            hint="Right for small logits. Where softmax gives 0, its logarithm is "
+            "infinite.",
+            more="`log_softmax` and `cross_entropy` do both in one step.",
         ),
         Mistake(
-            "shifted the wrong way",
-            lambda logits, ids: _loss(logits[:, 1:], ids[:, :-1]),
-            "You ask for the token *before*.",
-            "The logits at place 0 belong to which id?",
+            name="shifted the wrong way",
+            function=lambda logits, ids: _loss(logits[:, 1:], ids[:, :-1]),
+            hint="You ask for the token *before*.",
+            more="The logits at place 0 belong to which id?",
         ),
         Mistake(
-            "rolled: the first token follows the last",
-            lambda logits, ids: _loss(logits, ids.roll(-1, dims=1)),
-            "At the last place, your label is the first token of the row. Does it "
+            name="rolled: the first token follows the last",
+            function=lambda logits, ids: _loss(logits, ids.roll(-1, dims=1)),
+            hint="At the last place, your label is the first token of the row. Does it "
             "really come next?",
-            "The last place has no label: leave it out.",
+            more="The last place has no label: leave it out.",
         ),
         Mistake(
-            "softmax twice",
-            lambda logits, ids: _loss(logits[:, :-1].softmax(-1), ids[:, 1:]),
-            "`cross_entropy` takes logits and does the softmax by itself.",
-            "Hand over the logits as they are.",
+            name="softmax twice",
+            function=lambda logits, ids: _loss(logits[:, :-1].softmax(-1), ids[:, 1:]),
+            hint="`cross_entropy` takes logits and does the softmax by itself.",
+            more="Hand over the logits as they are.",
         ),
         Mistake(
-            "the sum of all losses",
-            lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].numel(),
-            "Twice the batch, twice the loss: whose learning rate survives that?",
-            "Divide by the number of labels.",
+            name="the sum of all losses",
+            function=lambda logits, ids: (
+                _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].numel()
+            ),
+            hint="Twice the batch, twice the loss: whose learning rate survives that?",
+            more="Divide by the number of labels.",
         ),
         Mistake(
-            "divided by the rows only",
-            lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].shape[1],
-            "That is the loss of a whole row. We want nats per *token*.",
-            "How many labels are there in a batch?",
+            name="divided by the rows only",
+            function=lambda logits, ids: (
+                _loss(logits[:, :-1], ids[:, 1:]) * ids[:, 1:].shape[1]
+            ),
+            hint="That is the loss of a whole row. We want nats per *token*.",
+            more="How many labels are there in a batch?",
         ),
         Mistake(
-            "the last place only",
-            lambda logits, ids: _loss(logits[:, -2:-1], ids[:, -1:]),
-            "You make one prediction per row. A causal model makes t − 1 of them at "
-            "once.",
-            "All places but the last have a label.",
+            name="the last place only",
+            function=lambda logits, ids: _loss(logits[:, -2:-1], ids[:, -1:]),
+            hint="You make one prediction per row. A causal model makes t − 1 of them "
+            "at once.",
+            more="All places but the last have a label.",
         ),
         Mistake(
-            "the axes renamed by a reshape",
-            lambda logits, ids: F.cross_entropy(
+            name="the axes renamed by a reshape",
+            function=lambda logits, ids: F.cross_entropy(
                 logits[:, :-1].reshape(len(ids), logits.shape[-1], -1), ids[:, 1:]
             ).item(),
-            "`cross_entropy` wants v as the second axis, and a reshape does not move "
-            "an axis.",
-            "Flatten b and t into one axis, or transpose.",
+            hint="`cross_entropy` wants v as the second axis, and a reshape does not "
+            "move an axis.",
+            more="Flatten b and t into one axis, or transpose.",
         ),
         Mistake(
-            "bits for nats",
-            lambda logits, ids: _loss(logits[:, :-1], ids[:, 1:]) / math.log(2),
-            "Every loss is too large by the same factor. Which unit does "
+            name="bits for nats",
+            function=lambda logits, ids: (
+                _loss(logits[:, :-1], ids[:, 1:]) / math.log(2)
+            ),
+            hint="Every loss is too large by the same factor. Which unit does "
             "cross_entropy give?",
-            "There is nothing to convert: a natural logarithm gives nats.",
+            more="There is nothing to convert: a natural logarithm gives nats.",
         ),
         Mistake(
-            "flattened before the shift",
-            lambda logits, ids: _loss(
+            name="flattened before the shift",
+            function=lambda logits, ids: _loss(
                 logits.flatten(0, 1)[None, :-1], ids.flatten()[None, 1:]
             ),
-            "Each row but the last has to predict how the next row begins.",
-            "Shift within the rows first, flatten afterwards.",
+            hint="Each row but the last has to predict how the next row begins.",
+            more="Shift within the rows first, flatten afterwards.",
         ),
         Mistake(
-            "the classes are not on the second axis",
-            lambda logits, ids: F.cross_entropy(logits[:, :-1], ids[:, 1:]).item(),
-            "`cross_entropy` looks for the v classes on axis 1, and finds positions.",
-            "Make “n v” of the logits and “n” of the labels: flatten b and t.",
-            (lambda logits, ids: F.cross_entropy(logits, ids).item(),),
+            name="the classes are not on the second axis",
+            function=lambda logits, ids: F.cross_entropy(
+                logits[:, :-1], ids[:, 1:]
+            ).item(),
+            hint="`cross_entropy` looks for the v classes on axis 1, and finds "
+            "positions.",
+            more="Make “n v” of the logits and “n” of the labels: flatten b and t.",
+            also=(lambda logits, ids: F.cross_entropy(logits, ids).item(),),
         ),
     ),
-    "First which logits and which ids belong together. Then one call, with b and t "
-    "flattened into one axis.",
+    hint="First which logits and which ids belong together. Then one call, with b and "
+    "t flattened into one axis.",
 )
 
 
@@ -193,112 +206,121 @@ def _log_of_the_mean(logits, labels):
 
 
 BY_POSITION = Exercise(
-    "backbone.loss_by_position",
-    "Gives “t”: the mean loss in nats at each position, for logits “b t v” and labels "
-    "“b t” (already shifted). It shows where the grammar leaves a choice.",
-    ("logits", "labels"),
-    loss_by_position,
-    _read,
-    (
+    name="backbone.loss_by_position",
+    statement="Gives “t”: the mean loss in nats at each position, for logits “b t v” "
+    "and labels “b t” (already shifted). It shows where the grammar leaves a choice.",
+    takes=("logits", "labels"),
+    reference=loss_by_position,
+    cases=_read,
+    mistakes=(
         Mistake(
-            "one mean per row",
-            lambda logits, labels: _each(logits, labels).mean(dim=1),
-            "You averaged over the positions: one number per story.",
-            "Which axis should be left over?",
+            name="one mean per row",
+            function=lambda logits, labels: _each(logits, labels).mean(dim=1),
+            hint="You averaged over the positions: one number per story.",
+            more="Which axis should be left over?",
         ),
         Mistake(
-            "the first row only",
-            lambda logits, labels: _each(logits[:1], labels[:1])[0],
-            "One loss per position, but of a single row. What about the others?",
-            "A mean over the rows is wanted.",
+            name="the first row only",
+            function=lambda logits, labels: _each(logits[:1], labels[:1])[0],
+            hint="One loss per position, but of a single row. What about the others?",
+            more="A mean over the rows is wanted.",
         ),
         Mistake(
-            "divided by the number of positions",
-            lambda logits, labels: _each(logits, labels).sum(0) / labels.shape[1],
-            "You add up over the rows. By how many numbers do you divide?",
-            "Which length is b, and which is t?",
+            name="divided by the number of positions",
+            function=lambda logits, labels: (
+                _each(logits, labels).sum(0) / labels.shape[1]
+            ),
+            hint="You add up over the rows. By how many numbers do you divide?",
+            more="Which length is b, and which is t?",
         ),
         Mistake(
-            "no mean at all",
-            _each,
-            "Right losses, one per row and position. The rows are still apart.",
-            "Average over the axis that is not wanted.",
+            name="no mean at all",
+            function=_each,
+            hint="Right losses, one per row and position. The rows are still apart.",
+            more="Average over the axis that is not wanted.",
         ),
         Mistake(
-            "the mean up to each position",
-            _up_to_each,
-            "Only the first position is right. You also average over all positions so "
-            "far.",
-            "The mean runs over the rows alone: each position keeps its own loss.",
+            name="the mean up to each position",
+            function=_up_to_each,
+            hint="Only the first position is right. You also average over all "
+            "positions so far.",
+            more="The mean runs over the rows alone: each position keeps its own loss.",
         ),
         Mistake(
-            "one number for all",
-            lambda logits, labels: _each(logits, labels).mean(),
-            "cross_entropy averages over everything unless you tell it not to.",
-            "Look up `reduction`.",
+            name="one number for all",
+            function=lambda logits, labels: _each(logits, labels).mean(),
+            hint="cross_entropy averages over everything unless you tell it not to.",
+            more="Look up `reduction`.",
         ),
         Mistake(
-            "the sum over rows",
-            lambda logits, labels: _each(logits, labels).sum(dim=0),
-            "Twice the batch, twice the loss.",
-            "A mean was asked for.",
+            name="the sum over rows",
+            function=lambda logits, labels: _each(logits, labels).sum(dim=0),
+            hint="Twice the batch, twice the loss.",
+            more="A mean was asked for.",
         ),
         Mistake(
-            "softmax twice",
-            lambda logits, labels: loss_by_position(logits.softmax(-1), labels),
-            "`cross_entropy` takes logits and does the softmax by itself.",
-            "Hand over the logits as they are.",
+            name="softmax twice",
+            function=lambda logits, labels: loss_by_position(
+                logits.softmax(-1), labels
+            ),
+            hint="`cross_entropy` takes logits and does the softmax by itself.",
+            more="Hand over the logits as they are.",
         ),
         Mistake(
-            "the axes renamed by a reshape",
-            lambda logits, labels: F.cross_entropy(
+            name="the axes renamed by a reshape",
+            function=lambda logits, labels: F.cross_entropy(
                 logits.reshape(len(labels), logits.shape[-1], -1),
                 labels,
                 reduction="none",
             ).mean(dim=0),
-            "`cross_entropy` wants v as the second axis, and a reshape does not move "
-            "an axis.",
-            "An axis moves by transpose, permute or rearrange.",
+            hint="`cross_entropy` wants v as the second axis, and a reshape does not "
+            "move an axis.",
+            more="An axis moves by transpose, permute or rearrange.",
         ),
         Mistake(
-            "the logarithm of a mean",
-            _log_of_the_mean,
-            "You average probabilities and take the logarithm at the end. A loss is a "
-            "mean of logarithms.",
-            "First −log of each probability, then the mean over the rows.",
+            name="the logarithm of a mean",
+            function=_log_of_the_mean,
+            hint="You average probabilities and take the logarithm at the end. A loss "
+            "is a mean of logarithms.",
+            more="First −log of each probability, then the mean over the rows.",
         ),
         Mistake(
-            "softmax, then the logarithm",
-            lambda logits, labels: (
+            name="softmax, then the logarithm",
+            function=lambda logits, labels: (
                 -logits.softmax(-1).gather(-1, labels[..., None])[..., 0].log().mean(0)
             ),
-            "Right for small logits. Where softmax gives 0, its logarithm is infinite.",
-            "`log_softmax` and `cross_entropy` do both in one step.",
+            hint="Right for small logits. Where softmax gives 0, its logarithm is "
+            "infinite.",
+            more="`log_softmax` and `cross_entropy` do both in one step.",
         ),
         Mistake(
-            "folded by the wrong length",
-            _folded_wrongly,
-            "The losses are right, and then they are laid out in rows of the wrong "
-            "length.",
-            "What was flattened from b rows of t must be folded into b rows of t.",
+            name="folded by the wrong length",
+            function=_folded_wrongly,
+            hint="The losses are right, and then they are laid out in rows of the "
+            "wrong length.",
+            more="What was flattened from b rows of t must be folded into b rows of t.",
         ),
         Mistake(
-            "shifted once more",
-            lambda logits, labels: loss_by_position(logits[:, :-1], labels[:, 1:]),
-            "One position too few: logits and labels belong together as they come.",
-            "The labels are shifted already. Shift nothing here.",
+            name="shifted once more",
+            function=lambda logits, labels: loss_by_position(
+                logits[:, :-1], labels[:, 1:]
+            ),
+            hint="One position too few: logits and labels belong together as they "
+            "come.",
+            more="The labels are shifted already. Shift nothing here.",
         ),
         Mistake(
-            "the classes are not on the second axis",
-            lambda logits, labels: F.cross_entropy(
+            name="the classes are not on the second axis",
+            function=lambda logits, labels: F.cross_entropy(
                 logits, labels, reduction="none"
             ).mean(0),
-            "`cross_entropy` looks for the v classes on axis 1, and finds positions.",
-            "Exchange two axes of the logits before the call, by transpose.",
+            hint="`cross_entropy` looks for the v classes on axis 1, and finds "
+            "positions.",
+            more="Exchange two axes of the logits before the call, by transpose.",
         ),
     ),
-    "First the loss of every row and position, without any mean (`reduction`). Then "
-    "average over the rows.",
+    hint="First the loss of every row and position, without any mean (`reduction`). "
+    "Then average over the rows.",
 )
 
 

@@ -98,113 +98,118 @@ def _young(generator):
 
 
 ONE_BATCH = Exercise(
-    "backbone.one_batch",
-    "Gives two numbers: the mean loss on one batch (inputs and labels “b t”) before "
-    "the first and after the last of `steps` steps of plain gradient descent with this "
-    "rate. A model that cannot learn one batch by heart has a bug.",
-    ("model", "inputs", "labels", "steps", "rate"),
-    one_batch,
-    _young,
-    (
+    name="backbone.one_batch",
+    statement="Gives two numbers: the mean loss on one batch (inputs and labels “b t”) "
+    "before the first and after the last of `steps` steps of plain gradient descent "
+    "with this rate. A model that cannot learn one batch by heart has a bug.",
+    takes=("model", "inputs", "labels", "steps", "rate"),
+    reference=one_batch,
+    cases=_young,
+    mistakes=(
         Mistake(
-            "gradients that add up",
-            lambda *case: _ends(_losses(*case, clear=False)),
-            "Each step also uses the gradients of all earlier steps.",
-            "What does `backward` do with a gradient that is there already?",
+            name="gradients that add up",
+            function=lambda *case: _ends(_losses(*case, clear=False)),
+            hint="Each step also uses the gradients of all earlier steps.",
+            more="What does `backward` do with a gradient that is there already?",
         ),
         Mistake(
-            "measured before the last step",
-            lambda *case: _ends(_losses(*case)[:-1]),
-            "Your second number is the loss before the last step, not after it.",
-            "The loss of a loop is measured before it steps.",
+            name="measured before the last step",
+            function=lambda *case: _ends(_losses(*case)[:-1]),
+            hint="Your second number is the loss before the last step, not after it.",
+            more="The loss of a loop is measured before it steps.",
         ),
         Mistake(
-            "measured after the first step",
-            lambda *case: _ends(_losses(*case)[1:]),
-            "Your first number comes one step too late.",
-            "Measure before you train.",
+            name="measured after the first step",
+            function=lambda *case: _ends(_losses(*case)[1:]),
+            hint="Your first number comes one step too late.",
+            more="Measure before you train.",
         ),
         Mistake(
-            "one step too many",
-            lambda model, inputs, labels, steps, rate: _ends(
+            name="one step too many",
+            function=lambda model, inputs, labels, steps, rate: _ends(
                 _losses(model, inputs, labels, steps + 1, rate)
             ),
-            "You take one step more than asked for.",
-            "How many losses belong to `steps` steps, if both ends are measured?",
+            hint="You take one step more than asked for.",
+            more="How many losses belong to `steps` steps, if both ends are measured?",
         ),
         Mistake(
-            "the smallest loss",
-            lambda *case: (_losses(*case)[0], min(_losses(*case))),
-            "Right as long as the loss keeps falling. With too large a rate it rises.",
-            "The loss after the last step is asked for, whatever it is.",
+            name="the smallest loss",
+            function=lambda *case: (_losses(*case)[0], min(_losses(*case))),
+            hint="Right as long as the loss keeps falling. With too large a rate it "
+            "rises.",
+            more="The loss after the last step is asked for, whatever it is.",
         ),
         Mistake(
-            "the weights stay as they are",
-            lambda *case: _losses(*case)[:1] * 2,
-            "Both losses are the same: no step has changed the model.",
-            "In what order do zero_grad, backward and step come? Is one missing?",
+            name="the weights stay as they are",
+            function=lambda *case: _losses(*case)[:1] * 2,
+            hint="Both losses are the same: no step has changed the model.",
+            more="In what order do zero_grad, backward and step come? Is one missing?",
         ),
         Mistake(
-            "labels that are the inputs",
-            lambda model, inputs, labels, steps, rate: _ends(
+            name="labels that are the inputs",
+            function=lambda model, inputs, labels, steps, rate: _ends(
                 _losses(model, inputs, inputs, steps, rate)
             ),
-            "You ask the model to repeat what it reads.",
-            "Which of the two tensors holds the next tokens?",
+            hint="You ask the model to repeat what it reads.",
+            more="Which of the two tensors holds the next tokens?",
         ),
         Mistake(
-            "a sum in place of a mean",
-            lambda *case: _ends(_losses(*case, reduction="sum")),
-            "Your loss grows with the size of the batch, and so do your steps.",
-            "Is it the loss per token?",
+            name="a sum in place of a mean",
+            function=lambda *case: _ends(_losses(*case, reduction="sum")),
+            hint="Your loss grows with the size of the batch, and so do your steps.",
+            more="Is it the loss per token?",
         ),
         Mistake(
-            "the steps follow the sum of a row",
-            lambda model, inputs, labels, steps, rate: one_batch(
+            name="the steps follow the sum of a row",
+            function=lambda model, inputs, labels, steps, rate: one_batch(
                 model, inputs, labels, steps, rate * inputs.shape[1]
             ),
-            "Your first number is right, but each step is t times as long as it "
+            hint="Your first number is right, but each step is t times as long as it "
             "should be. Which loss do you take the gradient of?",
-            "The mean runs over all tokens of the batch, in the steps as well.",
+            more="The mean runs over all tokens of the batch, in the steps as well.",
         ),
         Mistake(
-            "uphill",
-            _uphill,
-            "The loss rises: you follow the gradient, not its opposite.",
-            "In which direction does the loss fall?",
+            name="uphill",
+            function=_uphill,
+            hint="The loss rises: you follow the gradient, not its opposite.",
+            more="In which direction does the loss fall?",
         ),
         Mistake(
-            "shifted once more",
-            lambda model, inputs, labels, steps, rate: _ends(
+            name="shifted once more",
+            function=lambda model, inputs, labels, steps, rate: _ends(
                 _losses(_AllButTheLast(model), inputs, labels[:, 1:], steps, rate)
             ),
-            "You ask for the token after the next, and leave one position out.",
-            "The labels are shifted already: inputs and labels have the same length.",
+            hint="You ask for the token after the next, and leave one position out.",
+            more="The labels are shifted already: inputs and labels have the same "
+            "length.",
         ),
         Mistake(
-            "momentum",
-            lambda *case: _ends(_losses(*case, kind=partial(SGD, momentum=0.9))),
-            "Your first step is right. Later steps also go on in the old direction.",
-            "Plain gradient descent has a rate and nothing else.",
+            name="momentum",
+            function=lambda *case: _ends(
+                _losses(*case, kind=partial(SGD, momentum=0.9))
+            ),
+            hint="Your first step is right. Later steps also go on in the old "
+            "direction.",
+            more="Plain gradient descent has a rate and nothing else.",
         ),
         Mistake(
-            "Adam",
-            lambda *case: _ends(_losses(*case, kind=Adam)),
-            "Adam gives each weight a step size of its own. Plain gradient descent "
-            "was asked for.",
-            "torch.optim.SGD has the plain rule.",
+            name="Adam",
+            function=lambda *case: _ends(_losses(*case, kind=Adam)),
+            hint="Adam gives each weight a step size of its own. Plain gradient "
+            "descent was asked for.",
+            more="torch.optim.SGD has the plain rule.",
         ),
         Mistake(
-            "a step for each row",
-            _row_by_row,
-            "Your model takes a step after each row, so it takes several times as "
+            name="a step for each row",
+            function=_row_by_row,
+            hint="Your model takes a step after each row, so it takes several times as "
             "many steps. How many does a whole batch take?",
-            "One loss over all rows, one call of backward, one step.",
+            more="One loss over all rows, one call of backward, one step.",
         ),
     ),
-    "torch.optim.SGD with the model's parameters and the rate. In each of the steps: "
-    "logits, F.cross_entropy with both flattened, zero_grad, backward, step. Then "
-    "measure once more.",
+    hint="torch.optim.SGD with the model's parameters and the rate. In each of the "
+    "steps: logits, F.cross_entropy with both flattened, zero_grad, backward, step. "
+    "Then measure once more.",
     seconds=10,
     plain=True,
 )

@@ -142,126 +142,140 @@ def _attention(
 
 
 ATTEND = Exercise(
-    "llama.grouped_attention",
-    "Gives “b t m”: causal attention of x “b t m” with the weights “m m”, “n m”, "
-    "“n m”, “m m” as nn.Linear holds them, rotary by the table (two “t d”). The "
+    name="llama.grouped_attention",
+    statement="Gives “b t m”: causal attention of x “b t m” with the weights “m m”, “n "
+    "m”, “n m”, “m m” as nn.Linear holds them, rotary by the table (two “t d”). The "
     "attention of LLaMA.",
-    ("x", "to_queries", "to_keys", "to_values", "to_output", "table", "num_heads"),
-    grouped_attention,
-    _inputs,
-    (
+    takes=(
+        "x",
+        "to_queries",
+        "to_keys",
+        "to_values",
+        "to_output",
+        "table",
+        "num_heads",
+    ),
+    reference=grouped_attention,
+    cases=_inputs,
+    mistakes=(
         Mistake(
-            "no causal mask",
-            _attention(mask_of=lambda t: torch.ones(t, t, dtype=torch.bool)),
-            "The last position is right. Each earlier one looks at words to come.",
-            "Position t may look at positions 0 to t: `is_causal=True`, or the mask of "
-            "notebook 03.",
+            name="no causal mask",
+            function=_attention(mask_of=lambda t: torch.ones(t, t, dtype=torch.bool)),
+            hint="The last position is right. Each earlier one looks at words to come.",
+            more="Position t may look at positions 0 to t: `is_causal=True`, or the "
+            "mask of notebook 03.",
         ),
         Mistake(
-            "the mask is the wrong way around",
-            _attention(mask_of=lambda t: causal_mask(t).T),
-            "The first position looks at the whole text, the last one only at itself. "
-            "What may position 0 look at?",
-            "True = may look. Row t of the mask allows columns 0 to t.",
+            name="the mask is the wrong way around",
+            function=_attention(mask_of=lambda t: causal_mask(t).T),
+            hint="The first position looks at the whole text, the last one only at "
+            "itself. What may position 0 look at?",
+            more="True = may look. Row t of the mask allows columns 0 to t.",
         ),
         Mistake(
-            "later positions become 0 after the softmax",
-            _attention(attend=_masked_late),
-            "No position sees a later one, but the weights of position 0 do not add up "
-            "to 1. Where has the rest gone?",
-            "Hide the scores before the softmax: it then shares 1 among the others.",
+            name="later positions become 0 after the softmax",
+            function=_attention(attend=_masked_late),
+            hint="No position sees a later one, but the weights of position 0 do not "
+            "add up to 1. Where has the rest gone?",
+            more="Hide the scores before the softmax: it then shares 1 among the "
+            "others.",
         ),
         Mistake(
-            "nothing is turned",
-            _attention(turned=()),
-            "Position 0 is right, the others are not: what depends on the position?",
-            "The table is still unused. Two of the three are turned by it.",
+            name="nothing is turned",
+            function=_attention(turned=()),
+            hint="Position 0 is right, the others are not: what depends on the "
+            "position?",
+            more="The table is still unused. Two of the three are turned by it.",
         ),
         Mistake(
-            "only the queries are turned",
-            _attention(turned=("queries",)),
-            "A score then depends on the place of the query, not on the distance.",
-            "A query and a key at the same place must be turned by the same angle.",
+            name="only the queries are turned",
+            function=_attention(turned=("queries",)),
+            hint="A score then depends on the place of the query, not on the distance.",
+            more="A query and a key at the same place must be turned by the same "
+            "angle.",
         ),
         Mistake(
-            "only the keys are turned",
-            _attention(turned=("keys",)),
-            "A score then depends on the place of the key, not on the distance.",
-            "The query has a place as well. Which angle belongs to it?",
+            name="only the keys are turned",
+            function=_attention(turned=("keys",)),
+            hint="A score then depends on the place of the key, not on the distance.",
+            more="The query has a place as well. Which angle belongs to it?",
         ),
         Mistake(
-            "the values are turned too",
-            _attention(turned=("queries", "keys", "values")),
-            "The scores are right, but what they mix was turned as well.",
-            "The turn should show up only in scores. Which of the three plays no part "
-            "in a score?",
+            name="the values are turned too",
+            function=_attention(turned=("queries", "keys", "values")),
+            hint="The scores are right, but what they mix was turned as well.",
+            more="The turn should show up only in scores. Which of the three plays no "
+            "part in a score?",
         ),
         Mistake(
-            "neighboring columns are turned as a pair",
-            _attention(turn=_neighbors),
-            "Lengths and distances are right, but different pairs are turned, as with "
-            "the colleague of section 9.",
-            "`rotate` pairs column i with column i + d/2.",
+            name="neighboring columns are turned as a pair",
+            function=_attention(turn=_neighbors),
+            hint="Lengths and distances are right, but different pairs are turned, as "
+            "with the colleague of section 9.",
+            more="`rotate` pairs column i with column i + d/2.",
         ),
         Mistake(
-            "keys and values dealt in turn",
-            _attention(lend=_in_turn),
-            "Heads 0 and 1 read different sets. Which heads form a group?",
-            "Neighboring heads share a set: see the exercise in section 5.",
+            name="keys and values dealt in turn",
+            function=_attention(lend=_in_turn),
+            hint="Heads 0 and 1 read different sets. Which heads form a group?",
+            more="Neighboring heads share a set: see the exercise in section 5.",
         ),
         Mistake(
-            "the scores are not scaled",
-            _attention(scale=lambda d, m: 1.0),
-            "The softmax is too sharp from position 1 on.",
-            "By what does attention divide a score before the softmax?",
+            name="the scores are not scaled",
+            function=_attention(scale=lambda d, m: 1.0),
+            hint="The softmax is too sharp from position 1 on.",
+            more="By what does attention divide a score before the softmax?",
         ),
         Mistake(
-            "scaled by the width of the model",
-            _attention(scale=lambda d, m: m**-0.5),
-            "The softmax is too flat. How long is the vector that makes a score?",
-            "A head has d columns, not m.",
+            name="scaled by the width of the model",
+            function=_attention(scale=lambda d, m: m**-0.5),
+            hint="The softmax is too flat. How long is the vector that makes a score?",
+            more="A head has d columns, not m.",
         ),
         Mistake(
-            "the scores are divided by d",
-            _attention(scale=lambda d, m: 1 / d),
-            "The softmax is too flat. A score is a sum of d products: how does its "
-            "spread grow with d?",
-            "Scale once, by a root.",
+            name="the scores are divided by d",
+            function=_attention(scale=lambda d, m: 1 / d),
+            hint="The softmax is too flat. A score is a sum of d products: how does "
+            "its spread grow with d?",
+            more="Scale once, by a root.",
         ),
         Mistake(
-            "cut into heads without moving an axis",
-            _attention(cut=_cut_in_place),
-            "The shape is right, but your heads hold different positions than you "
+            name="cut into heads without moving an axis",
+            function=_attention(cut=_cut_in_place),
+            hint="The shape is right, but your heads hold different positions than you "
             "think.",
-            "First “b t (h d)” to “b t h d”, and only then exchange two axes.",
+            more="First “b t (h d)” to “b t h d”, and only then exchange two axes.",
         ),
         Mistake(
-            "heads joined without moving their axis back",
-            _attention(joined=None),
-            "The shape is right, but numbers of different positions got mixed.",
-            "“b h t d” becomes “b t (h d)”: the heads go behind the positions first.",
+            name="heads joined without moving their axis back",
+            function=_attention(joined=None),
+            hint="The shape is right, but numbers of different positions got mixed.",
+            more="“b h t d” becomes “b t (h d)”: the heads go behind the positions "
+            "first.",
         ),
         Mistake(
-            "heads joined in another order",
-            _attention(joined="b h t d -> b t (d h)"),
-            "Each head is right. The output matrix expects one head after the other.",
-            "In a pattern, the first name in parentheses varies slowest.",
+            name="heads joined in another order",
+            function=_attention(joined="b h t d -> b t (d h)"),
+            hint="Each head is right. The output matrix expects one head after the "
+            "other.",
+            more="In a pattern, the first name in parentheses varies slowest.",
         ),
         Mistake(
-            "no output projection",
-            _attention(project=lambda context, weight: context),
-            "The context is right, and to_output is unused.",
-            "One matrix is left. `F.linear(y, weight)` computes y @ weight.T.",
+            name="no output projection",
+            function=_attention(project=lambda context, weight: context),
+            hint="The context is right, and to_output is unused.",
+            more="One matrix is left. `F.linear(y, weight)` computes y @ weight.T.",
         ),
         Mistake(
-            "the output matrix is not transposed",
-            _attention(project=torch.matmul),
-            "Your last product runs because to_output is square. In which order does "
-            "nn.Linear hold the axes of its weight?",
-            "nn.Linear holds “out in”. What did you do with the other three matrices?",
+            name="the output matrix is not transposed",
+            function=_attention(project=torch.matmul),
+            hint="Your last product runs because to_output is square. In which order "
+            "does nn.Linear hold the axes of its weight?",
+            more="nn.Linear holds “out in”. What did you do with the other three "
+            "matrices?",
         ),
     ),
-    (
+    hint=(
         "Project x three times, and cut each product into heads of width "
         "len(to_queries) // num_heads; keys and values have fewer of them.",
         "Turn queries and keys by `rotate(…, *table)`, then repeat each set of keys "

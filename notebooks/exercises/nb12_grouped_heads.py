@@ -33,62 +33,68 @@ def _every(keys, heads):
 
 
 LEND = Exercise(
-    "llama.repeat_keys",
-    "Gives “b h k d” from keys “b g k d”: neighboring query heads form a group and "
-    "share a key-value head. In another order, loaded weights are silently wrong.",
-    ("keys", "num_heads"),
-    repeat_keys,
-    _sets,
-    (
+    name="llama.repeat_keys",
+    statement="Gives “b h k d” from keys “b g k d”: neighboring query heads form a "
+    "group and share a key-value head. In another order, loaded weights are silently "
+    "wrong.",
+    takes=("keys", "num_heads"),
+    reference=repeat_keys,
+    cases=_sets,
+    mistakes=(
         Mistake(
-            "dealt in turn",
-            lambda keys, heads: keys.repeat(1, heads // keys.shape[1], 1, 1),
-            "The shape is right. Heads 0 and 1 read different sets, like cards dealt.",
-            "“(g share)”: the set varies slowly, its copies fast. `repeat` lines up "
-            "whole copies of all sets; which method repeats each set in place?",
+            name="dealt in turn",
+            function=lambda keys, heads: keys.repeat(1, heads // keys.shape[1], 1, 1),
+            hint="The shape is right. Heads 0 and 1 read different sets, like cards "
+            "dealt.",
+            more="“(g share)”: the set varies slowly, its copies fast. `repeat` lines "
+            "up whole copies of all sets; which method repeats each set in place?",
         ),
         Mistake(
-            "positions repeated",
-            lambda keys, heads: keys.repeat_interleave(heads // keys.shape[1], 2),
-            "Your text got longer: each word appears several times.",
-            "Which axis holds the sets?",
+            name="positions repeated",
+            function=lambda keys, heads: keys.repeat_interleave(
+                heads // keys.shape[1], 2
+            ),
+            hint="Your text got longer: each word appears several times.",
+            more="Which axis holds the sets?",
         ),
         Mistake(
-            "positions repeated, then folded into heads",
-            lambda keys, heads: keys.repeat_interleave(
+            name="positions repeated, then folded into heads",
+            function=lambda keys, heads: keys.repeat_interleave(
                 heads // keys.shape[1], 2
             ).reshape(len(keys), heads, *keys.shape[2:]),
-            "The shape is right. But within each of your heads, a word appears "
+            hint="The shape is right. But within each of your heads, a word appears "
             "several times.",
-            "Repeat the sets, not the positions. Which axis holds the sets?",
+            more="Repeat the sets, not the positions. Which axis holds the sets?",
         ),
         Mistake(
-            "too many copies of each",
-            lambda keys, heads: keys.repeat_interleave(heads, 1),
-            "Each set was lent to num_heads heads. How many are in a group?",
-            "All groups together have num_heads heads.",
+            name="too many copies of each",
+            function=lambda keys, heads: keys.repeat_interleave(heads, 1),
+            hint="Each set was lent to num_heads heads. How many are in a group?",
+            more="All groups together have num_heads heads.",
         ),
         Mistake(
-            "as many copies as there are sets",
-            lambda keys, heads: keys.repeat_interleave(keys.shape[1], 1),
-            "You copy each set as often as there are sets. How many heads share one?",
-            "There are num_heads copies in all: divide.",
+            name="as many copies as there are sets",
+            function=lambda keys, heads: keys.repeat_interleave(keys.shape[1], 1),
+            hint="You copy each set as often as there are sets. How many heads share "
+            "one?",
+            more="There are num_heads copies in all: divide.",
         ),
         Mistake(
-            "all read the first set",
-            lambda keys, heads: _every(keys[:, :1], heads),
-            "Right for a single set. Here the others are never read.",
-            "Head h reads set number h divided by the size of a group, rounded down.",
+            name="all read the first set",
+            function=lambda keys, heads: _every(keys[:, :1], heads),
+            hint="Right for a single set. Here the others are never read.",
+            more="Head h reads set number h divided by the size of a group, rounded "
+            "down.",
         ),
         Mistake(
-            "all read the average",
-            lambda keys, heads: _every(keys.mean(1, keepdim=True), heads),
-            "Nothing should be mixed: a set is lent as it is.",
-            "Every number in the result is already in keys.",
+            name="all read the average",
+            function=lambda keys, heads: _every(keys.mean(1, keepdim=True), heads),
+            hint="Nothing should be mixed: a set is lent as it is.",
+            more="Every number in the result is already in keys.",
         ),
     ),
-    "How many heads share a set? Then repeat every set that many times, copies side "
-    "by side.",
+    hint="How many heads share a set? Then repeat every set that many times, copies "
+    "side by side.",
     trains=True,
 )
 
@@ -100,45 +106,46 @@ def cache_of_a_token() -> int:
 
 
 CACHE = Exercise(
-    "llama.cache",
-    "Wants the bytes of KV cache per token: 16 layers, 24 query heads of width 64, 6 "
-    "key-value heads, 4 bytes per number. It bounds how long a text may get.",
-    (),
-    cache_of_a_token,
-    lambda generator: [()],
-    (
+    name="llama.cache",
+    statement="Wants the bytes of KV cache per token: 16 layers, 24 query heads of "
+    "width 64, 6 key-value heads, 4 bytes per number. It bounds how long a text may "
+    "get.",
+    takes=(),
+    reference=cache_of_a_token,
+    cases=lambda generator: [()],
+    mistakes=(
         Mistake(
-            "a set for each head",
-            lambda: 2 * 16 * 24 * 64 * 4,
-            "That is the cache without groups. What does a group of heads share?",
-            "Only sets are stored. Queries are asked once and forgotten.",
+            name="a set for each head",
+            function=lambda: 2 * 16 * 24 * 64 * 4,
+            hint="That is the cache without groups. What does a group of heads share?",
+            more="Only sets are stored. Queries are asked once and forgotten.",
         ),
         Mistake(
-            "the heads of a group",
-            lambda: 2 * 16 * 4 * 64 * 4,
-            "Four heads share a set. How many sets are there?",
-            "It is one of the sizes that the statement gives.",
+            name="the heads of a group",
+            function=lambda: 2 * 16 * 4 * 64 * 4,
+            hint="Four heads share a set. How many sets are there?",
+            more="It is one of the sizes that the statement gives.",
         ),
         Mistake(
-            "keys alone",
-            lambda: 16 * 6 * 64 * 4,
-            "That is half of it. What is stored besides the keys?",
-            "Which letter of Q, K, V is still missing?",
+            name="keys alone",
+            function=lambda: 16 * 6 * 64 * 4,
+            hint="That is half of it. What is stored besides the keys?",
+            more="Which letter of Q, K, V is still missing?",
         ),
         Mistake(
-            "numbers, not bytes",
-            lambda: 2 * 16 * 6 * 64,
-            "You have counted numbers. How many bytes does each take?",
-            "The last of the sizes given is still unused.",
+            name="numbers, not bytes",
+            function=lambda: 2 * 16 * 6 * 64,
+            hint="You have counted numbers. How many bytes does each take?",
+            more="The last of the sizes given is still unused.",
         ),
         Mistake(
-            "one layer",
-            lambda: 2 * 6 * 64 * 4,
-            "Right for one layer. Does the next one read the same keys?",
-            "Every layer has keys and values of its own.",
+            name="one layer",
+            function=lambda: 2 * 6 * 64 * 4,
+            hint="Right for one layer. Does the next one read the same keys?",
+            more="Every layer has keys and values of its own.",
         ),
     ),
-    "The equation of this section has five factors. One of the given sizes is not "
+    hint="The equation of this section has five factors. One of the given sizes is not "
     "among them.",
     predicts=True,
 )
@@ -183,77 +190,77 @@ def _either(test):
 
 
 SIGN = Exercise(
-    "llama.same_sign",
-    "Gives True if the losses ours and others, one per seed, differ in the same "
-    "direction for every seed. Pairs take the luck out that both runs shared.",
-    ("ours", "others"),
-    same_sign,
-    _losses,
-    (
+    name="llama.same_sign",
+    statement="Gives True if the losses ours and others, one per seed, differ in the "
+    "same direction for every seed. Pairs take the luck out that both runs shared.",
+    takes=("ours", "others"),
+    reference=same_sign,
+    cases=_losses,
+    mistakes=(
         Mistake(
-            "only lower counts",
-            lambda ours, others: bool((ours < others).all()),
-            "A change that hurts every seed is a verdict as well.",
-            "There are two directions. You ask about one.",
+            name="only lower counts",
+            function=lambda ours, others: bool((ours < others).all()),
+            hint="A change that hurts every seed is a verdict as well.",
+            more="There are two directions. You ask about one.",
         ),
         Mistake(
-            "only higher counts",
-            lambda ours, others: bool((ours > others).all()),
-            "A change that helps every seed is a verdict as well.",
-            "There are two directions. You ask about one of them.",
+            name="only higher counts",
+            function=lambda ours, others: bool((ours > others).all()),
+            hint="A change that helps every seed is a verdict as well.",
+            more="There are two directions. You ask about one of them.",
         ),
         Mistake(
-            "no pairs",
-            _either(lambda a, b: a.max() < b.min()),
-            "You compare every loss with every other: all seeds in one heap.",
-            "Compare seed 0 with seed 0, seed 1 with seed 1.",
+            name="no pairs",
+            function=_either(lambda a, b: a.max() < b.min()),
+            hint="You compare every loss with every other: all seeds in one heap.",
+            more="Compare seed 0 with seed 0, seed 1 with seed 1.",
         ),
         Mistake(
-            "one is enough",
-            _either(lambda a, b: (a < b).any()),
-            "This is True for nearly any two models. For *how many* seeds should the "
-            "sign agree?",
-            "any or all?",
+            name="one is enough",
+            function=_either(lambda a, b: (a < b).any()),
+            hint="This is True for nearly any two models. For *how many* seeds should "
+            "the sign agree?",
+            more="any or all?",
         ),
         Mistake(
-            "the majority decides",
-            _either(lambda a, b: 2 * (a < b).sum() > len(a)),
-            "Four of five is not every seed.",
-            "A single seed that points the other way is enough for False.",
+            name="the majority decides",
+            function=_either(lambda a, b: 2 * (a < b).sum() > len(a)),
+            hint="Four of five is not every seed.",
+            more="A single seed that points the other way is enough for False.",
         ),
         Mistake(
-            "a tie counts",
-            _either(lambda a, b: (a <= b).all()),
-            "Two equal losses show no difference, in either direction.",
-            "Should a difference of 0 agree with every sign?",
+            name="a tie counts",
+            function=_either(lambda a, b: (a <= b).all()),
+            hint="Two equal losses show no difference, in either direction.",
+            more="Should a difference of 0 agree with every sign?",
         ),
         Mistake(
-            "a tie counts as lower",
-            _nowhere_or_everywhere(torch.gt),
-            "You treat “nowhere higher” as “lower”. What else could it be?",
-            "Ask about both directions: is it lower everywhere?",
+            name="a tie counts as lower",
+            function=_nowhere_or_everywhere(torch.gt),
+            hint="You treat “nowhere higher” as “lower”. What else could it be?",
+            more="Ask about both directions: is it lower everywhere?",
         ),
         Mistake(
-            "a tie counts as higher",
-            _nowhere_or_everywhere(torch.lt),
-            "You treat “nowhere lower” as “higher”. What else could it be?",
-            "Ask about both directions: is it higher everywhere?",
+            name="a tie counts as higher",
+            function=_nowhere_or_everywhere(torch.lt),
+            hint="You treat “nowhere lower” as “higher”. What else could it be?",
+            more="Ask about both directions: is it higher everywhere?",
         ),
         Mistake(
-            "one sign for all, and 0 is taken for a sign",
-            lambda ours, others: len((ours - others).sign().unique()) == 1,
-            "Where no seed shows a difference, you find a single sign. In which "
+            name="one sign for all, and 0 is taken for a sign",
+            function=lambda ours, others: len((ours - others).sign().unique()) == 1,
+            hint="Where no seed shows a difference, you find a single sign. In which "
             "direction does it point?",
-            "sign has three values. Which of them are directions?",
+            more="sign has three values. Which of them are directions?",
         ),
         Mistake(
-            "sorted first",
-            _either(lambda a, b: (a.sort().values < b.sort().values).all()),
-            "Once sorted, the losses no longer stand beside their partners.",
-            "Leave the order alone: place 3 of both belongs to seed 3.",
+            name="sorted first",
+            function=_either(lambda a, b: (a.sort().values < b.sort().values).all()),
+            hint="Once sorted, the losses no longer stand beside their partners.",
+            more="Leave the order alone: place 3 of both belongs to seed 3.",
         ),
     ),
-    "Two comparisons, one per direction, each of which must hold everywhere.",
+    hint="Two comparisons, one per direction, each of which must hold everywhere.",
 )
 
 

@@ -174,118 +174,126 @@ def _right(added, labels, parts):
 
 
 ACCUMULATE = Exercise(
-    "training.accumulate",
-    "Gives the loss of each batch, before its one step, as plain floats. A batch is a "
-    "list of parts (inputs, labels), both “b t”, and each part must go through the "
-    "model alone. The step must be that of the whole batch.",
-    ("model", "optimizer", "batches"),
-    accumulated,
-    _in_parts,
-    (
+    name="training.accumulate",
+    statement="Gives the loss of each batch, before its one step, as plain floats. A "
+    "batch is a list of parts (inputs, labels), both “b t”, and each part must go "
+    "through the model alone. The step must be that of the whole batch.",
+    takes=("model", "optimizer", "batches"),
+    reference=accumulated,
+    cases=_in_parts,
+    mistakes=(
         Mistake(
-            "the mean of the parts' means",
-            _loop(lambda added, labels, parts: added / _counted(labels) / len(parts)),
-            "A part with few labels weighs as much as a part with many. In the whole "
-            "batch, every label weighs the same.",
-            "Divide each sum by a number that is the same for all parts of the batch.",
+            name="the mean of the parts' means",
+            function=_loop(
+                lambda added, labels, parts: added / _counted(labels) / len(parts)
+            ),
+            hint="A part with few labels weighs as much as a part with many. In the "
+            "whole batch, every label weighs the same.",
+            more="Divide each sum by a number that is the same for all parts of the "
+            "batch.",
         ),
         Mistake(
-            "means added up",
-            _loop(lambda added, labels, parts: added / _counted(labels)),
-            "Three parts make a step about three times as long as the whole batch "
+            name="means added up",
+            function=_loop(lambda added, labels, parts: added / _counted(labels)),
+            hint="Three parts make a step about three times as long as the whole batch "
             "would.",
-            "backward *adds* gradients. What must each part be divided by before that?",
+            more="backward *adds* gradients. What must each part be divided by before "
+            "that?",
         ),
         Mistake(
-            "sums without a division",
-            _loop(lambda added, labels, parts: added),
-            "A larger batch makes a longer step. The mean over its labels would not.",
-            "How many labels count in the whole batch?",
+            name="sums without a division",
+            function=_loop(lambda added, labels, parts: added),
+            hint="A larger batch makes a longer step. The mean over its labels would "
+            "not.",
+            more="How many labels count in the whole batch?",
         ),
         Mistake(
-            "padding is counted",
-            _loop(lambda added, labels, parts: added / _places(parts)),
-            "You divide by the number of places. Does a place with the label −100 add "
-            "anything to the loss?",
-            "Count the labels that are not −100, over all parts.",
+            name="padding is counted",
+            function=_loop(lambda added, labels, parts: added / _places(parts)),
+            hint="You divide by the number of places. Does a place with the label −100 "
+            "add anything to the loss?",
+            more="Count the labels that are not −100, over all parts.",
         ),
         Mistake(
-            "parts are weighed by their texts or places",
-            _loop(
+            name="parts are weighed by their texts or places",
+            function=_loop(
                 lambda added, labels, parts: (
                     added / _counted(labels) * labels.numel() / _places(parts)
                 )
             ),
-            "You weigh each part by its size, so one that is half padding counts as "
-            "much as a full one. What is the loss of a part a mean over?",
-            "Weigh each mean by the number of labels that it is a mean of.",
+            hint="You weigh each part by its size, so one that is half padding counts "
+            "as much as a full one. What is the loss of a part a mean over?",
+            more="Weigh each mean by the number of labels that it is a mean of.",
         ),
         Mistake(
-            "only the reported loss is divided",
-            _mean_reported_of_sums,
-            "You report a mean, but your gradients are those of a sum, so the step is "
-            "many times too long. When do you divide?",
-            "backward has to see the number that you report, part by part.",
+            name="only the reported loss is divided",
+            function=_mean_reported_of_sums,
+            hint="You report a mean, but your gradients are those of a sum, so the "
+            "step is many times too long. When do you divide?",
+            more="backward has to see the number that you report, part by part.",
         ),
         Mistake(
-            "only the last part is left",
-            _loop(_right, empties="part"),
-            "The gradients of the earlier parts are gone before anyone used them.",
-            "How often may .grad be emptied between two steps?",
+            name="only the last part is left",
+            function=_loop(_right, empties="part"),
+            hint="The gradients of the earlier parts are gone before anyone used them.",
+            more="How often may .grad be emptied between two steps?",
         ),
         Mistake(
-            "a step after every part",
-            _loop(_right, steps="part"),
-            "The second part meets a model that has already moved.",
-            "Collect first, move once.",
+            name="a step after every part",
+            function=_loop(_right, steps="part"),
+            hint="The second part meets a model that has already moved.",
+            more="Collect first, move once.",
         ),
         Mistake(
-            "every part is a batch of its own",
-            _loop(_right, empties="part", steps="part"),
-            "Each part empties the gradients and steps: three small steps for one.",
-            "Which calls belong to a part, and which to the whole batch?",
-        ),
-        Mistake(
-            "only the reported loss weighs the parts alike",
-            _mean_of_means_reported,
-            "The model moves as it should. The number that you report is a different "
+            name="every part is a batch of its own",
+            function=_loop(_right, empties="part", steps="part"),
+            hint="Each part empties the gradients and steps: three small steps for "
             "one.",
-            "Weigh the losses that you add up as you weigh their gradients.",
+            more="Which calls belong to a part, and which to the whole batch?",
         ),
         Mistake(
-            "only the steps weigh the parts alike",
-            _reported(
+            name="only the reported loss weighs the parts alike",
+            function=_mean_of_means_reported,
+            hint="The model moves as it should. The number that you report is a "
+            "different one.",
+            more="Weigh the losses that you add up as you weigh their gradients.",
+        ),
+        Mistake(
+            name="only the steps weigh the parts alike",
+            function=_reported(
                 lambda sums, parts: sum(sums) / _total_count(parts),
                 lambda added, labels, parts: added / _counted(labels) / len(parts),
             ),
-            "The first loss is right, the second is not: your report weighs the parts "
-            "by their labels, and your gradients do not.",
-            "backward has to see each part with the weight that it has in the report.",
+            hint="The first loss is right, the second is not: your report weighs the "
+            "parts by their labels, and your gradients do not.",
+            more="backward has to see each part with the weight that it has in the "
+            "report.",
         ),
         Mistake(
-            "a sum is reported",
-            _reported(lambda sums, parts: sum(sums), _right),
-            "The model moves as it should. You report a sum over the labels.",
-            "The loss of a batch is a mean. Over how many labels?",
+            name="a sum is reported",
+            function=_reported(lambda sums, parts: sum(sums), _right),
+            hint="The model moves as it should. You report a sum over the labels.",
+            more="The loss of a batch is a mean. Over how many labels?",
         ),
         Mistake(
-            "old gradients are still there",
-            _loop(_right, empties="never"),
-            "The first two losses are right, the third is not: the second step went "
-            "two ways at once.",
-            "backward adds to what is already in .grad. Who empties it from batch to "
-            "batch?",
+            name="old gradients are still there",
+            function=_loop(_right, empties="never"),
+            hint="The first two losses are right, the third is not: the second step "
+            "went two ways at once.",
+            more="backward adds to what is already in .grad. Who empties it from batch "
+            "to batch?",
         ),
         Mistake(
-            "every loss is that of the first weights",
-            _loop(_right, steps="never"),
-            "Your losses are those of a model that stands still. Has anything moved "
-            "the weights before the second batch is read?",
-            "Gradients alone change nothing. Which call reads them, and how often?",
+            name="every loss is that of the first weights",
+            function=_loop(_right, steps="never"),
+            hint="Your losses are those of a model that stands still. Has anything "
+            "moved the weights before the second batch is read?",
+            more="Gradients alone change nothing. Which call reads them, and how "
+            "often?",
         ),
     ),
-    "Two loops, one inside the other: over batches, and over the parts of a batch. "
-    "Count the labels of the whole batch first. The inner loop only collects "
+    hint="Two loops, one inside the other: over batches, and over the parts of a "
+    "batch. Count the labels of the whole batch first. The inner loop only collects "
     "gradients; what happens once per batch belongs outside it.",
     shared=full_batches_of_the_course,
     plain=True,

@@ -51,105 +51,110 @@ def _by_directions(gradients, most):
 
 
 CLIP = Exercise(
-    "training.clip",
-    "Gives a list of new gradients for a list of tensors: all scaled down together if "
-    "their common length is above most. One odd batch can no longer throw the model.",
-    ("gradients", "most"),
-    clip,
-    _gradients,
-    (
+    name="training.clip",
+    statement="Gives a list of new gradients for a list of tensors: all scaled down "
+    "together if their common length is above most. One odd batch can no longer throw "
+    "the model.",
+    takes=("gradients", "most"),
+    reference=clip,
+    cases=_gradients,
+    mistakes=(
         Mistake(
-            "each number for itself",
-            lambda gradients, most: [g.clamp(-most, most) for g in gradients],
-            "30 and 4 would become equal: the direction has turned.",
-            "All numbers of all tensors are multiplied by the same factor.",
+            name="each number for itself",
+            function=lambda gradients, most: [g.clamp(-most, most) for g in gradients],
+            hint="30 and 4 would become equal: the direction has turned.",
+            more="All numbers of all tensors are multiplied by the same factor.",
         ),
         Mistake(
-            "each tensor for itself",
-            lambda gradients, most: [
+            name="each tensor for itself",
+            function=lambda gradients, most: [
                 g * (most / g.norm()).clamp(max=1.0) for g in gradients
             ],
-            "Within a tensor the direction stays, but a layer with long gradients "
+            hint="Within a tensor the direction stays, but a layer with long gradients "
             "loses more than the others.",
-            "One length for all of them together, as if they were one long vector.",
+            more="One length for all of them together, as if they were one long "
+            "vector.",
         ),
         Mistake(
-            "small ones grow",
-            lambda gradients, most: [
+            name="small ones grow",
+            function=lambda gradients, most: [
                 g * (most / _lengths(gradients).norm()) for g in gradients
             ],
-            "A short gradient is lengthened. When should nothing be done?",
-            "The factor should never be above 1.",
+            hint="A short gradient is lengthened. When should nothing be done?",
+            more="The factor should never be above 1.",
         ),
         Mistake(
-            "small ones grow, and only zeros stay",
-            lambda gradients, most: [
+            name="small ones grow, and only zeros stay",
+            function=lambda gradients, most: [
                 g * (most / (_lengths(gradients).norm() + 1e-12)) for g in gradients
             ],
-            "A short gradient is lengthened, unless it is 0. When should nothing be "
-            "done?",
-            "Your factor can be above 1. Which factors are wanted?",
+            hint="A short gradient is lengthened, unless it is 0. When should nothing "
+            "be done?",
+            more="Your factor can be above 1. Which factors are wanted?",
         ),
         Mistake(
-            "lengths added up",
-            _scaled(lambda gradients: _lengths(gradients).sum()),
-            "Two sides of 3 and 4 have a diagonal of 5, not of 7.",
-            "Add up squares, over all tensors, before you take a root.",
+            name="lengths added up",
+            function=_scaled(lambda gradients: _lengths(gradients).sum()),
+            hint="Two sides of 3 and 4 have a diagonal of 5, not of 7.",
+            more="Add up squares, over all tensors, before you take a root.",
         ),
         Mistake(
-            "squares forgotten",
-            _scaled(lambda gradients: sum(g.abs().sum() for g in gradients)),
-            "You add up sizes. A length adds up squares.",
-            "Pythagoras, with more than two numbers.",
+            name="squares forgotten",
+            function=_scaled(lambda gradients: sum(g.abs().sum() for g in gradients)),
+            hint="You add up sizes. A length adds up squares.",
+            more="Pythagoras, with more than two numbers.",
         ),
         Mistake(
-            "the root is missing",
-            _scaled(lambda gradients: sum(g.square().sum() for g in gradients)),
-            "That is the *square* of the length.",
-            "One more function between the sum and the comparison.",
+            name="the root is missing",
+            function=_scaled(
+                lambda gradients: sum(g.square().sum() for g in gradients)
+            ),
+            hint="That is the *square* of the length.",
+            more="One more function between the sum and the comparison.",
         ),
         Mistake(
-            "the square is compared",
-            lambda gradients, most: [
+            name="the square is compared",
+            function=lambda gradients, most: [
                 g * most / _lengths(gradients).norm()
                 if _lengths(gradients).square().sum() > most
                 else g
                 for g in gradients
             ],
-            "The factor is right. But you use the square of the length to decide "
+            hint="The factor is right. But you use the square of the length to decide "
             "whether to apply it.",
-            "Compare the quantity that `most` limits: the length itself.",
+            more="Compare the quantity that `most` limits: the length itself.",
         ),
         Mistake(
-            "short tensors are left as they are",
-            lambda gradients, most: [
+            name="short tensors are left as they are",
+            function=lambda gradients, most: [
                 g * most / _lengths(gradients).norm() if g.norm() > most else g
                 for g in gradients
             ],
-            "The common length sets your factor. But each tensor decides for itself "
-            "whether it is scaled, so the direction turns.",
-            "One factor, for all tensors alike.",
+            hint="The common length sets your factor. But each tensor decides for "
+            "itself whether it is scaled, so the direction turns.",
+            more="One factor, for all tensors alike.",
         ),
         Mistake(
-            "cut to length 1",
-            lambda gradients, most: [
+            name="cut to length 1",
+            function=lambda gradients, most: [
                 g / _lengths(gradients).norm()
                 if _lengths(gradients).norm() > most
                 else g
                 for g in gradients
             ],
-            "Whatever is too long is cut to length 1. How long may it be?",
-            "One argument is missing from your factor.",
+            hint="Whatever is too long is cut to length 1. How long may it be?",
+            more="One argument is missing from your factor.",
         ),
         Mistake(
-            "0 divided by 0",
-            _by_directions,
-            "You divide each gradient by the common length. What do you get if all "
-            "gradients are 0?",
-            "Compute the factor first and cap it at 1. Then multiply once.",
+            name="0 divided by 0",
+            function=_by_directions,
+            hint="You divide each gradient by the common length. What do you get if "
+            "all gradients are 0?",
+            more="Compute the factor first and cap it at 1. Then multiply once.",
         ),
     ),
-    "First one number: the length of all gradients as one long vector. Then a factor.",
+    hint="First one number: the length of all gradients as one long vector. Then a "
+    "factor.",
 )
 
 

@@ -111,110 +111,113 @@ def _row_by_row(rows, length, eos_id):
 
 
 PACK = Exercise(
-    "training.blocks",
-    "Gives inputs and labels, both “b t”, from rows of ids: one stream (an end first "
-    "and after each row) in windows side by side, each place labeled with what "
-    "follows. What fills no window is left out.",
-    ("rows", "length", "eos_id"),
-    blocks,
-    _rows,
-    (
+    name="training.blocks",
+    statement="Gives inputs and labels, both “b t”, from rows of ids: one stream (an "
+    "end first and after each row) in windows side by side, each place labeled with "
+    "what follows. What fills no window is left out.",
+    takes=("rows", "length", "eos_id"),
+    reference=blocks,
+    cases=_rows,
+    mistakes=(
         Mistake(
-            "no end between the stories",
-            _from(lambda rows, eos: _stream(rows, eos, between=False)),
-            "One story runs into the next, and nothing ever says stop.",
-            "After every row, one more token belongs in the stream.",
+            name="no end between the stories",
+            function=_from(lambda rows, eos: _stream(rows, eos, between=False)),
+            hint="One story runs into the next, and nothing ever says stop.",
+            more="After every row, one more token belongs in the stream.",
         ),
         Mistake(
-            "the stream begins without an end",
-            _from(lambda rows, eos: _stream(rows, eos, first=False)),
-            "The first word of the first story is never a label: nothing comes before "
-            "it.",
-            "An end says “something new begins”. The first story is new as well.",
+            name="the stream begins without an end",
+            function=_from(lambda rows, eos: _stream(rows, eos, first=False)),
+            hint="The first word of the first story is never a label: nothing comes "
+            "before it.",
+            more="An end says “something new begins”. The first story is new as well.",
         ),
         Mistake(
-            "no end anywhere",
-            _from(lambda rows, eos: _stream(rows, eos, first=False, between=False)),
-            "One argument is unused. How would a reader know where a story stops?",
-            "The stream holds an end before the first row and one after each row.",
+            name="no end anywhere",
+            function=_from(
+                lambda rows, eos: _stream(rows, eos, first=False, between=False)
+            ),
+            hint="One argument is unused. How would a reader know where a story stops?",
+            more="The stream holds an end before the first row and one after each row.",
         ),
         Mistake(
-            "one end behind all stories",
-            _from(
+            name="one end behind all stories",
+            function=_from(
                 lambda rows, eos: torch.cat(
                     [_stream(rows, eos, between=False), torch.tensor([eos])]
                 )
             ),
-            "Your stream starts and stops with an end, but has none between two "
+            hint="Your stream starts and stops with an end, but has none between two "
             "stories.",
-            "An end belongs after *each* row.",
+            more="An end belongs after *each* row.",
         ),
         Mistake(
-            "the last end of the stream is never a label",
-            _without_last,
-            "Right, unless the stream ends just where a window does: then your last "
-            "window is left out. Is the last end in your stream, and may it be a "
+            name="the last end of the stream is never a label",
+            function=_without_last,
+            hint="Right, unless the stream ends just where a window does: then your "
+            "last window is left out. Is the last end in your stream, and may it be a "
             "label?",
-            "An end follows *each* row. And a window needs length + 1 tokens, not "
+            more="An end follows *each* row. And a window needs length + 1 tokens, not "
             "more.",
         ),
         Mistake(
-            "each row is cut by itself",
-            _row_by_row,
-            "You leave the rest of every row out. May a window go on into the next "
-            "row?",
-            "First one long stream of all rows, then windows.",
+            name="each row is cut by itself",
+            function=_row_by_row,
+            hint="You leave the rest of every row out. May a window go on into the "
+            "next row?",
+            more="First one long stream of all rows, then windows.",
         ),
         Mistake(
-            "inputs and labels exchanged",
-            lambda *given: blocks(*given)[::-1],
-            "Your labels hold what comes *before* each input. What is the model to "
-            "guess?",
-            "Of the two, it is the inputs that begin with the first token of the "
+            name="inputs and labels exchanged",
+            function=lambda *given: blocks(*given)[::-1],
+            hint="Your labels hold what comes *before* each input. What is the model "
+            "to guess?",
+            more="Of the two, it is the inputs that begin with the first token of the "
             "stream.",
         ),
         Mistake(
-            "labels equal inputs",
-            _equal,
-            "The model would learn to repeat what it has just read.",
-            "Both come from the same stream. One begins a token later.",
+            name="labels equal inputs",
+            function=_equal,
+            hint="The model would learn to repeat what it has just read.",
+            more="Both come from the same stream. One begins a token later.",
         ),
         Mistake(
-            "labels rolled within a window",
-            _rolled,
-            "The last place of each window is labeled with the window's own first "
+            name="labels rolled within a window",
+            function=_rolled,
+            hint="The last place of each window is labeled with the window's own first "
             "token. What follows it in the stream?",
-            "Shift the whole stream by one, and cut afterwards.",
+            more="Shift the whole stream by one, and cut afterwards.",
         ),
         Mistake(
-            "the inputs are rolled as a whole",
-            _rolled_flat,
-            "`roll` goes in a circle: your very last label is the very first token. "
-            "Which token follows the last input in the stream?",
-            "Take the labels from the stream, one token later, not from the inputs.",
+            name="the inputs are rolled as a whole",
+            function=_rolled_flat,
+            hint="`roll` goes in a circle: your very last label is the very first "
+            "token. Which token follows the last input in the stream?",
+            more="Take the labels from the stream, one token later, not from the "
+            "inputs.",
         ),
         Mistake(
-            "a label behind the end of the stream",
-            _one_too_many,
-            "Nothing follows the last end, so it has no label. You made one up.",
-            "The last token of the stream is a label, never an input.",
+            name="a label behind the end of the stream",
+            function=_one_too_many,
+            hint="Nothing follows the last end, so it has no label. You made one up.",
+            more="The last token of the stream is a label, never an input.",
         ),
         Mistake(
-            "a label is lost at each border",
-            _apart,
-            "Each window is cut out first, then shifted: the first token of the next "
-            "one is never a label.",
-            "Shift the whole stream first. Then cut both.",
+            name="a label is lost at each border",
+            function=_apart,
+            hint="Each window is cut out first, then shifted: the first token of the "
+            "next one is never a label.",
+            more="Shift the whole stream first. Then cut both.",
         ),
         Mistake(
-            "windows overlap",
-            _overlapping,
-            "Each token is a label many times. With windows side by side, it would be "
-            "only once.",
-            "How far apart are the beginnings of two windows?",
+            name="windows overlap",
+            function=_overlapping,
+            hint="Each token is a label many times. With windows side by side, it "
+            "would be only once.",
+            more="How far apart are the beginnings of two windows?",
         ),
     ),
-    "Three steps: a long list, the same list one token later, and both in rows.",
+    hint="Three steps: a long list, the same list one token later, and both in rows.",
     shared=windows_of_the_course,
 )
 

@@ -65,87 +65,92 @@ def _shifted(logits, labels):
 
 
 PERPLEXITY = Exercise(
-    "training.perplexity",
-    "Gives e to the mean loss, for logits “b t v” and labels “b t” (−100: padding): "
-    "among so many equally likely tokens a model as unsure as this would choose.",
-    ("logits", "labels"),
-    perplexity,
-    _guesses,
-    (
+    name="training.perplexity",
+    statement="Gives e to the mean loss, for logits “b t v” and labels “b t” (−100: "
+    "padding): among so many equally likely tokens a model as unsure as this would "
+    "choose.",
+    takes=("logits", "labels"),
+    reference=perplexity,
+    cases=_guesses,
+    mistakes=(
         Mistake(
-            "the mean of exponentials",
-            _of_exponentials,
-            "One very surprising token would count more than all others. What comes "
-            "first, the mean or the power?",
-            "First the mean loss, one number. Then e to it.",
+            name="the mean of exponentials",
+            function=_of_exponentials,
+            hint="One very surprising token would count more than all others. What "
+            "comes first, the mean or the power?",
+            more="First the mean loss, one number. Then e to it.",
         ),
         Mistake(
-            "powers of two",
-            lambda logits, labels: 2 ** label_loss(logits, labels, 0.0).item(),
-            "PyTorch's losses are in nats. Which base goes with nats?",
-            "2 goes with bits: with nats goes the base of the natural logarithm.",
+            name="powers of two",
+            function=lambda logits, labels: 2 ** label_loss(logits, labels, 0.0).item(),
+            hint="PyTorch's losses are in nats. Which base goes with nats?",
+            more="2 goes with bits: with nats goes the base of the natural logarithm.",
         ),
         Mistake(
-            "padding is counted",
-            lambda logits, labels: _each(logits, labels)[0].mean().exp().item(),
-            "Padding costs nothing and was counted in the mean: too good to be true.",
-            "Divide by the number of labels that are not −100.",
+            name="padding is counted",
+            function=lambda logits, labels: (
+                _each(logits, labels)[0].mean().exp().item()
+            ),
+            hint="Padding costs nothing and was counted in the mean: too good to be "
+            "true.",
+            more="Divide by the number of labels that are not −100.",
         ),
         Mistake(
-            "padding is taken for token 0",
-            _clamped,
-            "A label of −100 is no token. You ask how surprising token 0 would be "
+            name="padding is taken for token 0",
+            function=_clamped,
+            hint="A label of −100 is no token. You ask how surprising token 0 would be "
             "there.",
-            "Leave those places out before the mean; do not give them another label.",
+            more="Leave those places out before the mean; do not give them another "
+            "label.",
         ),
         Mistake(
-            "sentence by sentence",
-            _by_sentence,
-            "A short sentence has as much say as a long one. Should every token count "
-            "the same?",
-            "One mean over all counted labels of the batch, not a mean of means.",
+            name="sentence by sentence",
+            function=_by_sentence,
+            hint="A short sentence has as much say as a long one. Should every token "
+            "count the same?",
+            more="One mean over all counted labels of the batch, not a mean of means.",
         ),
         Mistake(
-            "the mean of the sentences' perplexities",
-            _perplexities_of_sentences,
-            "You give every sentence a perplexity of its own. Which loss does the "
+            name="the mean of the sentences' perplexities",
+            function=_perplexities_of_sentences,
+            hint="You give every sentence a perplexity of its own. Which loss does the "
             "batch have?",
-            "One mean over all counted labels of the batch, then one power.",
+            more="One mean over all counted labels of the batch, then one power.",
         ),
         Mistake(
-            "labels shifted once more",
-            _shifted,
-            "You compare each place with the label of the next one. What do the labels "
-            "of a batch hold already?",
-            "logits[:, t] and labels[:, t] belong together.",
+            name="labels shifted once more",
+            function=_shifted,
+            hint="You compare each place with the label of the next one. What do the "
+            "labels of a batch hold already?",
+            more="logits[:, t] and labels[:, t] belong together.",
         ),
         Mistake(
-            "softmax twice",
-            lambda logits, labels: perplexity(logits.softmax(-1), labels),
-            "You hand over probabilities. What does F.cross_entropy take?",
-            "F.cross_entropy does the softmax itself. Give it the logits.",
+            name="softmax twice",
+            function=lambda logits, labels: perplexity(logits.softmax(-1), labels),
+            hint="You hand over probabilities. What does F.cross_entropy take?",
+            more="F.cross_entropy does the softmax itself. Give it the logits.",
         ),
         Mistake(
-            "e to minus the loss",
-            lambda logits, labels: 1 / perplexity(logits, labels),
-            "Your result is below 1 and falls as the model gets less sure.",
-            "The loss is the mean of −ln p, so its minus sign is there already.",
+            name="e to minus the loss",
+            function=lambda logits, labels: 1 / perplexity(logits, labels),
+            hint="Your result is below 1 and falls as the model gets less sure.",
+            more="The loss is the mean of −ln p, so its minus sign is there already.",
         ),
         Mistake(
-            "the loss itself",
-            lambda logits, labels: label_loss(logits, labels, 0.0).item(),
-            "That is the loss in nats. A model with no idea among 10 words has "
+            name="the loss itself",
+            function=lambda logits, labels: label_loss(logits, labels, 0.0).item(),
+            hint="That is the loss in nats. A model with no idea among 10 words has "
             "perplexity 10: what does its loss become?",
-            "One step is missing: what undoes a logarithm?",
+            more="One step is missing: what undoes a logarithm?",
         ),
         Mistake(
-            "the sum for the mean",
-            lambda logits, labels: _each(logits, labels)[0].sum().exp().item(),
-            "A longer text would have a larger perplexity, whatever the model.",
-            "How many labels were counted? Divide before the power.",
+            name="the sum for the mean",
+            function=lambda logits, labels: _each(logits, labels)[0].sum().exp().item(),
+            hint="A longer text would have a larger perplexity, whatever the model.",
+            more="How many labels were counted? Divide before the power.",
         ),
     ),
-    "F.cross_entropy leaves −100 out by itself. It wants one row per label.",
+    hint="F.cross_entropy leaves −100 out by itself. It wants one row per label.",
     shared=perplexity_of_the_course,
 )
 

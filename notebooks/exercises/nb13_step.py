@@ -127,75 +127,78 @@ def _mean_over_places(logits, labels):
 
 
 STEP = Exercise(
-    "training.step",
-    "Gives the losses, a list of plain floats, for batches of (inputs, labels), both "
-    "“b t”: each the mean loss before its step, then the step. These lines are all of "
-    "training.",
-    ("model", "optimizer", "batches"),
-    steps,
-    _young,
-    (
+    name="training.step",
+    statement="Gives the losses, a list of plain floats, for batches of (inputs, "
+    "labels), both “b t”: each the mean loss before its step, then the step. These "
+    "lines are all of training.",
+    takes=("model", "optimizer", "batches"),
+    reference=steps,
+    cases=_young,
+    mistakes=(
         Mistake(
-            "old gradients are still there",
-            _order(_back, _move),
-            "The first two losses are right, the third is not: the second step went "
-            "two ways at once.",
-            "backward *adds* to what is already in .grad. Who empties it?",
+            name="old gradients are still there",
+            function=_order(_back, _move),
+            hint="The first two losses are right, the third is not: the second step "
+            "went two ways at once.",
+            more="backward *adds* to what is already in .grad. Who empties it?",
         ),
         Mistake(
-            "every loss is that of the first weights",
-            _order(_empty, _back),
-            "Your losses are those of a model that stands still. Has anything moved "
-            "the weights before the second batch is read?",
-            "One call fills .grad, one reads it, one empties it: all three for each "
-            "batch, in an order that makes sense.",
+            name="every loss is that of the first weights",
+            function=_order(_empty, _back),
+            hint="Your losses are those of a model that stands still. Has anything "
+            "moved the weights before the second batch is read?",
+            more="One call fills .grad, one reads it, one empties it: all three for "
+            "each batch, in an order that makes sense.",
         ),
         Mistake(
-            "shifted twice",
-            _shifted,
-            "Your model learns the token after the next one. What do the labels of a "
-            "batch already hold?",
-            "inputs[t] and labels[t] belong together: see section 1.",
+            name="shifted twice",
+            function=_shifted,
+            hint="Your model learns the token after the next one. What do the labels "
+            "of a batch already hold?",
+            more="inputs[t] and labels[t] belong together: see section 1.",
         ),
         Mistake(
-            "inputs as labels",
-            _echo,
-            "The model learns to repeat the token it has just read.",
-            "A batch has two parts. You use one of them twice.",
+            name="inputs as labels",
+            function=_echo,
+            hint="The model learns to repeat the token it has just read.",
+            more="A batch has two parts. You use one of them twice.",
         ),
         Mistake(
-            "measured after the step",
-            _late,
-            "The model has already seen each batch: its losses are one step too good.",
-            "The loss that gives the gradients is the one to keep.",
+            name="measured after the step",
+            function=_late,
+            hint="The model has already seen each batch: its losses are one step too "
+            "good.",
+            more="The loss that gives the gradients is the one to keep.",
         ),
         Mistake(
-            "the sum for the mean",
-            _by(_sum_of_losses),
-            "A batch with more labels has a larger loss and makes longer steps.",
-            "F.cross_entropy takes the mean by itself.",
+            name="the sum for the mean",
+            function=_by(_sum_of_losses),
+            hint="A batch with more labels has a larger loss and makes longer steps.",
+            more="F.cross_entropy takes the mean by itself.",
         ),
         Mistake(
-            "padding is counted",
-            _by(_mean_over_places),
-            "You divide by the number of places. Does a place with the label −100 add "
-            "anything to the loss?",
-            "The mean is over the labels that are not −100.",
+            name="padding is counted",
+            function=_by(_mean_over_places),
+            hint="You divide by the number of places. Does a place with the label −100 "
+            "add anything to the loss?",
+            more="The mean is over the labels that are not −100.",
         ),
         Mistake(
-            "softmax twice",
-            _by(lambda logits, labels: label_loss(logits.softmax(-1), labels, 0.0)),
-            "You hand over probabilities. What does F.cross_entropy take?",
-            "F.cross_entropy does the softmax itself. Give it the logits.",
+            name="softmax twice",
+            function=_by(
+                lambda logits, labels: label_loss(logits.softmax(-1), labels, 0.0)
+            ),
+            hint="You hand over probabilities. What does F.cross_entropy take?",
+            more="F.cross_entropy does the softmax itself. Give it the logits.",
         ),
         Mistake(
-            "steps of a sum",
-            _added,
-            "A batch with more labels makes longer steps. The mean would not.",
-            "Take the gradients of the loss that you report.",
+            name="steps of a sum",
+            function=_added,
+            hint="A batch with more labels makes longer steps. The mean would not.",
+            more="Take the gradients of the loss that you report.",
         ),
     ),
-    "For each batch: the loss, zero_grad, backward, step.",
+    hint="For each batch: the loss, zero_grad, backward, step.",
     plain=True,
 )
 

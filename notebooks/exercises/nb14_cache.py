@@ -133,140 +133,147 @@ def _first_key_only(*given):
 
 
 CACHE = Exercise(
-    "generation.cache",
-    "Gives context “b h 1 d”, keys and values “b h (t + 1) d” from one token's query, "
-    "key, value and t kept keys and values: a position is computed once, for good.",
-    ("query", "key", "value", "keys", "values", "cos", "sin"),
-    cached_step,
-    _cases,
-    (
+    name="generation.cache",
+    statement="Gives context “b h 1 d”, keys and values “b h (t + 1) d” from one "
+    "token's query, key, value and t kept keys and values: a position is computed "
+    "once, for good.",
+    takes=("query", "key", "value", "keys", "values", "cos", "sin"),
+    reference=cached_step,
+    cases=_cases,
+    mistakes=(
         Mistake(
-            "turned as at position 0, or not at all",
-            lambda *given: _at(0, given),
-            "Row 0 of the tables turns nothing, and nothing is turned in your step. "
-            "Which position is the new token at?",
-            "The cache knows how long the text is. Which axis of keys says so?",
+            name="turned as at position 0, or not at all",
+            function=lambda *given: _at(0, given),
+            hint="Row 0 of the tables turns nothing, and nothing is turned in your "
+            "step. Which position is the new token at?",
+            more="The cache knows how long the text is. Which axis of keys says so?",
         ),
         Mistake(
-            "one position too far",
-            lambda *given: _at(given[3].shape[-2] + 1, given),
-            "With t positions kept the next one is not t + 1.",
-            "Positions count from 0. Where does the very first token stand?",
+            name="one position too far",
+            function=lambda *given: _at(given[3].shape[-2] + 1, given),
+            hint="With t positions kept the next one is not t + 1.",
+            more="Positions count from 0. Where does the very first token stand?",
         ),
         Mistake(
-            "one position too early",
-            lambda *given: _at(given[3].shape[-2] - 1, given),
-            "With t positions kept you turn by the row of the last one.",
-            "Positions count from 0, so t kept ones end at t − 1. Which one is free?",
+            name="one position too early",
+            function=lambda *given: _at(given[3].shape[-2] - 1, given),
+            hint="With t positions kept you turn by the row of the last one.",
+            more="Positions count from 0, so t kept ones end at t − 1. Which one is "
+            "free?",
         ),
         Mistake(
-            "one position too early, by a slice",
-            _row_before,
-            "Your slice of the tables ends before the new position, and is empty at "
-            "the very beginning.",
-            "With t positions kept, the new one is number t. A slice includes its "
+            name="one position too early, by a slice",
+            function=_row_before,
+            hint="Your slice of the tables ends before the new position, and is empty "
+            "at the very beginning.",
+            more="With t positions kept, the new one is number t. A slice includes its "
             "start.",
         ),
         Mistake(
-            "a causal mask that starts at the first key",
-            _first_key_only,
-            "Your query sees only the first key. `is_causal=True` lines the triangle "
-            "up with key 0.",
-            "One new token may see all that is kept, and itself. What is there to "
+            name="a causal mask that starts at the first key",
+            function=_first_key_only,
+            hint="Your query sees only the first key. `is_causal=True` lines the "
+            "triangle up with key 0.",
+            more="One new token may see all that is kept, and itself. What is there to "
             "hide?",
         ),
         Mistake(
-            "the new key is not turned",
-            _key_as_it_comes,
-            "The query knows where it stands, the new key does not.",
-            "A score depends on the distance only if *both* are turned.",
+            name="the new key is not turned",
+            function=_key_as_it_comes,
+            hint="The query knows where it stands, the new key does not.",
+            more="A score depends on the distance only if *both* are turned.",
         ),
         Mistake(
-            "the new query is not turned",
-            _query_as_it_comes,
-            "The new key knows where it stands, the query does not.",
-            "Both are new, and both stand at the same position.",
+            name="the new query is not turned",
+            function=_query_as_it_comes,
+            hint="The new key knows where it stands, the query does not.",
+            more="Both are new, and both stand at the same position.",
         ),
         Mistake(
-            "turned by the last row of the tables",
-            lambda *given: _at(len(given[5]) - 1, given),
-            "The tables are longer than the text. You take their last row.",
-            "Which row is that of the new token, if t tokens are kept?",
+            name="turned by the last row of the tables",
+            function=lambda *given: _at(len(given[5]) - 1, given),
+            hint="The tables are longer than the text. You take their last row.",
+            more="Which row is that of the new token, if t tokens are kept?",
         ),
         Mistake(
-            "no scale",
-            _unscaled,
-            "What you keep is right. One division is missing between the scores and "
-            "the softmax.",
-            "`attend` of the package does it. By hand: divide by the root of d.",
+            name="no scale",
+            function=_unscaled,
+            hint="What you keep is right. One division is missing between the scores "
+            "and the softmax.",
+            more="`attend` of the package does it. By hand: divide by the root of d.",
         ),
         Mistake(
-            "keys and values exchanged at the end",
-            lambda *given: (cached_step(*given)[0], *cached_step(*given)[:0:-1]),
-            "The context is right. In which order do you return the other two?",
-            "Context, then keys, then values.",
+            name="keys and values exchanged at the end",
+            function=lambda *given: (
+                cached_step(*given)[0],
+                *cached_step(*given)[:0:-1],
+            ),
+            hint="The context is right. In which order do you return the other two?",
+            more="Context, then keys, then values.",
         ),
         Mistake(
-            "the new key is kept as it came",
-            _key_stored_unrotated,
-            "The context is right. The next token will meet a key that is not turned.",
-            "Keep the keys that you have attended with.",
+            name="the new key is kept as it came",
+            function=_key_stored_unrotated,
+            hint="The context is right. The next token will meet a key that is not "
+            "turned.",
+            more="Keep the keys that you have attended with.",
         ),
         Mistake(
-            "old keys are turned again",
-            _turned_again,
-            "The kept keys were turned when they came. You turn them a little further "
-            "with each token.",
-            "Turn first, then append: only what is new needs turning.",
+            name="old keys are turned again",
+            function=_turned_again,
+            hint="The kept keys were turned when they came. You turn them a little "
+            "further with each token.",
+            more="Turn first, then append: only what is new needs turning.",
         ),
         Mistake(
-            "values are turned too",
-            _values_too,
-            "Positions decide where to look. Should they change what is fetched?",
-            "Values take no part in the scores. Leave them as they come.",
+            name="values are turned too",
+            function=_values_too,
+            hint="Positions decide where to look. Should they change what is fetched?",
+            more="Values take no part in the scores. Leave them as they come.",
         ),
         Mistake(
-            "keys in front, values behind",
-            _in_front,
-            "Your new key stands in front and its value at the end: the shares go to "
-            "the wrong words.",
-            "Key number i and value number i must belong to the same token.",
+            name="keys in front, values behind",
+            function=_in_front,
+            hint="Your new key stands in front and its value at the end: the shares go "
+            "to the wrong words.",
+            more="Key number i and value number i must belong to the same token.",
         ),
         Mistake(
-            "the new one is kept in front",
-            _both_in_front,
-            "The context is right: a sum does not mind the order. But what you keep "
-            "runs backward.",
-            "The order of `cat` is the order of the text. Who came last?",
+            name="the new one is kept in front",
+            function=_both_in_front,
+            hint="The context is right: a sum does not mind the order. But what you "
+            "keep runs backward.",
+            more="The order of `cat` is the order of the text. Who came last?",
         ),
         Mistake(
-            "the new token does not see itself",
-            _not_itself,
-            "You ask only the old positions. The first token would have none to ask.",
-            "Append first, then attend.",
+            name="the new token does not see itself",
+            function=_not_itself,
+            hint="You ask only the old positions. The first token would have none to "
+            "ask.",
+            more="Append first, then attend.",
         ),
         Mistake(
-            "the old ones are dropped",
-            _alone,
-            "You return what is new and forget what was kept. The next token would be "
-            "alone.",
-            "What was kept comes along, in the sum and in what you return.",
+            name="the old ones are dropped",
+            function=_alone,
+            hint="You return what is new and forget what was kept. The next token "
+            "would be alone.",
+            more="What was kept comes along, in the sum and in what you return.",
         ),
         Mistake(
-            "nothing is kept",
-            lambda *given: (cached_step(*given)[0], *given[3:5]),
-            "The context is right, but the next token will find the old cache.",
-            "Return the *longer* keys and values.",
+            name="nothing is kept",
+            function=lambda *given: (cached_step(*given)[0], *given[3:5]),
+            hint="The context is right, but the next token will find the old cache.",
+            more="Return the *longer* keys and values.",
         ),
         Mistake(
-            "values are not kept",
-            lambda *given: (*cached_step(*given)[:2], given[4]),
-            "Keys grow, values do not: at the next token there are more keys than "
+            name="values are not kept",
+            function=lambda *given: (*cached_step(*given)[:2], given[4]),
+            hint="Keys grow, values do not: at the next token there are more keys than "
             "values.",
-            "Whatever happens to the keys' length happens to the values' length.",
+            more="Whatever happens to the keys' length happens to the values' length.",
         ),
     ),
-    "Four lines: which position is it, turn query and key, append key and value, "
+    hint="Four lines: which position is it, turn query and key, append key and value, "
     "attend without a mask.",
 )
 
@@ -280,59 +287,62 @@ def keys_computed(tokens: int = 150) -> tuple[int, int]:
 
 
 COMPUTED = Exercise(
-    "generation.computed",
-    "Wants two numbers: the key vectors that one head computes while 150 tokens are "
-    "written after a lone eos, without a cache and with it. This is what you pay for.",
-    (),
-    keys_computed,
-    lambda generator: [()],
-    (
+    name="generation.computed",
+    statement="Wants two numbers: the key vectors that one head computes while 150 "
+    "tokens are written after a lone eos, without a cache and with it. This is what "
+    "you pay for.",
+    takes=(),
+    reference=keys_computed,
+    cases=lambda generator: [()],
+    mistakes=(
         Mistake(
-            "a square, not a triangle",
-            lambda: (150 * 150, 150),
-            "You read 150 ids for each token. How many are there when the first is "
-            "written?",
-            "The text grows by one id per token: 1, then 2, then 3. Add up.",
+            name="a square, not a triangle",
+            function=lambda: (150 * 150, 150),
+            hint="You read 150 ids for each token. How many are there when the first "
+            "is written?",
+            more="The text grows by one id per token: 1, then 2, then 3. Add up.",
         ),
         Mistake(
-            "as if nothing were read twice",
-            lambda: (150, 150),
-            "Without a cache nothing is kept. How many ids does the second call read?",
-            "The text grows by one id per token, and each call reads all of it.",
+            name="as if nothing were read twice",
+            function=lambda: (150, 150),
+            hint="Without a cache nothing is kept. How many ids does the second call "
+            "read?",
+            more="The text grows by one id per token, and each call reads all of it.",
         ),
         Mistake(
-            "one call with the cache, not all",
-            lambda: (sum(range(1, 151)), 1),
-            "That is one call with the cache. There are more.",
-            "Each of the calls feeds one id.",
+            name="one call with the cache, not all",
+            function=lambda: (sum(range(1, 151)), 1),
+            hint="That is one call with the cache. There are more.",
+            more="Each of the calls feeds one id.",
         ),
         Mistake(
-            "the wrong way around",
-            lambda: (150, sum(range(1, 151))),
-            "First without, then with a cache. Does a cache make more work?",
-            "Which of the two remembers what it has computed?",
+            name="the wrong way around",
+            function=lambda: (150, sum(range(1, 151))),
+            hint="First without, then with a cache. Does a cache make more work?",
+            more="Which of the two remembers what it has computed?",
         ),
         Mistake(
-            "eos is forgotten",
-            lambda: (sum(range(150)), 149),
-            "You begin with a call that reads nothing.",
-            "Before the first token is written there is one id: eos.",
+            name="eos is forgotten",
+            function=lambda: (sum(range(150)), 149),
+            hint="You begin with a call that reads nothing.",
+            more="Before the first token is written there is one id: eos.",
         ),
         Mistake(
-            "the first call reads nothing",
-            lambda: (sum(range(150)), 150),
-            "Your calls without a cache read 0, 1, 2, … ids. What does the first one "
-            "predict from?",
-            "Before the first token is written there is one id: eos.",
+            name="the first call reads nothing",
+            function=lambda: (sum(range(150)), 150),
+            hint="Your calls without a cache read 0, 1, 2, … ids. What does the first "
+            "one predict from?",
+            more="Before the first token is written there is one id: eos.",
         ),
         Mistake(
-            "the last token is read as well",
-            lambda: (sum(range(1, 152)), 151),
-            "In the end there are 151 ids. Who asks what follows the last one?",
-            "There are as many calls as written tokens. What does the last call read?",
+            name="the last token is read as well",
+            function=lambda: (sum(range(1, 152)), 151),
+            hint="In the end there are 151 ids. Who asks what follows the last one?",
+            more="There are as many calls as written tokens. What does the last call "
+            "read?",
         ),
     ),
-    "Write down for the first three tokens how many ids each call reads.",
+    hint="Write down for the first three tokens how many ids each call reads.",
     predicts=True,
 )
 

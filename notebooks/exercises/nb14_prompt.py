@@ -232,112 +232,119 @@ def _last_stop_is_dropped(step, ids, most, stop_id, pad_id):
 
 
 ROWS = Exercise(
-    "generation.rows",
-    "Gives “b n” for a prompt “b t”: the likeliest token, up to `most` times. "
-    "A row keeps its stop_id, then takes pad_id; it ends when all rows have.",
-    ("step", "ids", "most", "stop_id", "pad_id"),
-    write_rows,
-    _row_cases,
-    (
+    name="generation.rows",
+    statement="Gives “b n” for a prompt “b t”: the likeliest token, up to `most` "
+    "times. A row keeps its stop_id, then takes pad_id; it ends when all rows have.",
+    takes=("step", "ids", "most", "stop_id", "pad_id"),
+    reference=write_rows,
+    cases=_row_cases,
+    mistakes=(
         Mistake(
-            "all rows must stop in the same step",
-            _all_at_once,
-            "Rows stop at different steps. You wait for one at which all of them stop.",
-            "Remember from step to step which rows still go on.",
+            name="all rows must stop in the same step",
+            function=_all_at_once,
+            hint="Rows stop at different steps. You wait for one at which all of them "
+            "stop.",
+            more="Remember from step to step which rows still go on.",
         ),
         Mistake(
-            "the first row to stop ends all",
-            _any_ends_all,
-            "One row has ended, and the others are cut off in the middle.",
-            "Is one ended row a reason to leave the loop?",
+            name="the first row to stop ends all",
+            function=_any_ends_all,
+            hint="One row has ended, and the others are cut off in the middle.",
+            more="Is one ended row a reason to leave the loop?",
         ),
         Mistake(
-            "ended rows write on",
-            _write_on,
-            "A row goes on after its stop_id with tokens of the next story.",
-            "What should be appended to a row that ended in an earlier step?",
+            name="ended rows write on",
+            function=_write_on,
+            hint="A row goes on after its stop_id with tokens of the next story.",
+            more="What should be appended to a row that ended in an earlier step?",
         ),
         Mistake(
-            "an ended row wakes up",
-            _wakes_up,
-            "A row takes one pad_id after its stop_id, and then it keeps writing.",
-            "Once ended, a row stays so: look at more than its last token.",
+            name="an ended row wakes up",
+            function=_wakes_up,
+            hint="A row takes one pad_id after its stop_id, and then it keeps writing.",
+            more="Once ended, a row stays so: look at more than its last token.",
         ),
         Mistake(
-            "an end is remembered for one step",
-            _remembered_for_one_step,
-            "Your truth values are made anew in each step, so an ended row takes one "
-            "pad_id and keeps writing. What has to be kept from the step before?",
-            "Join what you knew with what is new. An ended row never goes on.",
+            name="an end is remembered for one step",
+            function=_remembered_for_one_step,
+            hint="Your truth values are made anew in each step, so an ended row takes "
+            "one pad_id and keeps writing. What has to be kept from the step before?",
+            more="Join what you knew with what is new. An ended row never goes on.",
         ),
         Mistake(
-            "the stop id becomes padding",
-            _stop_is_padded,
-            "No row shows its stop_id: you pad it away in the step that brings it.",
-            "Which comes first, appending the token or crossing out the row?",
+            name="the stop id becomes padding",
+            function=_stop_is_padded,
+            hint="No row shows its stop_id: you pad it away in the step that brings "
+            "it.",
+            more="Which comes first, appending the token or crossing out the row?",
         ),
         Mistake(
-            "filled up with stop_id",
-            _stops_for_pads,
-            "An ended row repeats stop_id. After the first one, it should take pad_id.",
-            "Two ids are given. Which of them is the filler?",
+            name="filled up with stop_id",
+            function=_stops_for_pads,
+            hint="An ended row repeats stop_id. After the first one, it should take "
+            "pad_id.",
+            more="Two ids are given. Which of them is the filler?",
         ),
         Mistake(
-            "a stop id in the prompt counts",
-            _prompt_counts,
-            "Your rows end before they begin: their prompts start with that id.",
-            "Look at the new tokens alone.",
+            name="a stop id in the prompt counts",
+            function=_prompt_counts,
+            hint="Your rows end before they begin: their prompts start with that id.",
+            more="Look at the new tokens alone.",
         ),
         Mistake(
-            "nothing is written",
-            _full_row_counts,
-            "Your rows end before they begin. These prompts hold a stop_id: does it "
-            "count?",
-            "Only a *new* stop_id ends a row.",
+            name="nothing is written",
+            function=_full_row_counts,
+            hint="Your rows end before they begin. These prompts hold a stop_id: does "
+            "it count?",
+            more="Only a *new* stop_id ends a row.",
         ),
         Mistake(
-            "a prompt that ends in stop_id counts",
-            _last_id_counts,
-            "A prompt may be a lone eos. Your row has ended before its first token.",
-            "Only a *new* stop_id ends a row: what does your loop know before it "
+            name="a prompt that ends in stop_id counts",
+            function=_last_id_counts,
+            hint="A prompt may be a lone eos. Your row has ended before its first "
+            "token.",
+            more="Only a *new* stop_id ends a row: what does your loop know before it "
             "begins?",
         ),
         Mistake(
-            "the last stop_id is left out",
-            _last_stop_is_dropped,
-            "You leave the loop before the last stop_id is appended.",
-            "The order is: choose, append, then ask whether all have ended.",
+            name="the last stop_id is left out",
+            function=_last_stop_is_dropped,
+            hint="You leave the loop before the last stop_id is appended.",
+            more="The order is: choose, append, then ask whether all have ended.",
         ),
         Mistake(
-            "`most` counts the prompt",
-            lambda step, ids, most, *rest: write_rows(
+            name="`most` counts the prompt",
+            function=lambda step, ids, most, *rest: write_rows(
                 step, ids, most - ids.shape[1], *rest
             ),
-            "The row that does not end is too short, by as many ids as the prompt has.",
-            "`most` is the number of *new* tokens.",
+            hint="The row that does not end is too short, by as many ids as the prompt "
+            "has.",
+            more="`most` is the number of *new* tokens.",
         ),
         Mistake(
-            "the prompt is left out",
-            lambda step, ids, *rest: write_rows(step, ids, *rest)[:, ids.shape[1] :],
-            "What is written is right. The whole text begins with the prompt.",
-            "Give back all columns, the given ones in front.",
+            name="the prompt is left out",
+            function=lambda step, ids, *rest: write_rows(step, ids, *rest)[
+                :, ids.shape[1] :
+            ],
+            hint="What is written is right. The whole text begins with the prompt.",
+            more="Give back all columns, the given ones in front.",
         ),
         Mistake(
-            "it always writes `most` tokens",
-            _never_early,
-            "All rows have ended, and you keep appending columns of padding.",
-            "When has every row ended?",
+            name="it always writes `most` tokens",
+            function=_never_early,
+            hint="All rows have ended, and you keep appending columns of padding.",
+            more="When has every row ended?",
         ),
         Mistake(
-            "ended rows are padded, but all must stop in the same step",
-            _pads_and_waits,
-            "The padding is right. But rows stop at different steps, and you wait for "
-            "one at which all of them stop.",
-            "You know which rows have ended. Leave the loop when all have, at whatever "
-            "step.",
+            name="ended rows are padded, but all must stop in the same step",
+            function=_pads_and_waits,
+            hint="The padding is right. But rows stop at different steps, and you wait "
+            "for one at which all of them stop.",
+            more="You know which rows have ended. Leave the loop when all have, at "
+            "whatever step.",
         ),
     ),
-    (
+    hint=(
         "Keep one truth value per row: does it still go on?",
         "In each step: choose, replace what ended rows would take, append, update the "
         "truth values, leave the loop if none is left.",
@@ -406,97 +413,105 @@ def _itself_and_the_cached(q, k, v, old_k, old_v):
 
 
 PREFILL = Exercise(
-    "generation.prefill",
-    "Gives the context “b h n d” of n new tokens behind t kept ones: queries, keys and "
-    "values “b h n d”, all turned already. This is how a prompt is read at once.",
-    ("queries", "keys", "values", "old_keys", "old_values"),
-    prefill,
-    _chunks,
-    (
+    name="generation.prefill",
+    statement="Gives the context “b h n d” of n new tokens behind t kept ones: "
+    "queries, keys and values “b h n d”, all turned already. This is how a prompt is "
+    "read at once.",
+    takes=("queries", "keys", "values", "old_keys", "old_values"),
+    reference=prefill,
+    cases=_chunks,
+    mistakes=(
         Mistake(
-            "the triangle starts at the first key",
-            lambda *given: _masked(given, 0),
-            "Your first new token sees only key 0. `is_causal=True` does the same.",
-            "New token 0 stands at position t, so it may see t + 1 keys.",
+            name="the triangle starts at the first key",
+            function=lambda *given: _masked(given, 0),
+            hint="Your first new token sees only key 0. `is_causal=True` does the "
+            "same.",
+            more="New token 0 stands at position t, so it may see t + 1 keys.",
         ),
         Mistake(
-            "no mask",
-            lambda *given: _masked(given, given[0].shape[-2] + given[3].shape[-2]),
-            "The last new token is right; the others see tokens that come after them.",
-            "One new token needs no mask. Several do.",
+            name="no mask",
+            function=lambda *given: _masked(
+                given, given[0].shape[-2] + given[3].shape[-2]
+            ),
+            hint="The last new token is right; the others see tokens that come after "
+            "them.",
+            more="One new token needs no mask. Several do.",
         ),
         Mistake(
-            "no scale",
-            lambda q, k, v, old_k, old_v: _masked(
+            name="no scale",
+            function=lambda q, k, v, old_k, old_v: _masked(
                 (q * q.shape[-1] ** 0.5, k, v, old_k, old_v), old_k.shape[-2]
             ),
-            "The mask is right. One division is missing between the scores and the "
-            "softmax.",
-            "`attend` of the package does it. By hand: divide by the root of d.",
+            hint="The mask is right. One division is missing between the scores and "
+            "the softmax.",
+            more="`attend` of the package does it. By hand: divide by the root of d.",
         ),
         Mistake(
-            "divided by d, not by its root",
-            lambda q, k, v, old_k, old_v: _masked(
+            name="divided by d, not by its root",
+            function=lambda q, k, v, old_k, old_v: _masked(
                 (q / q.shape[-1] ** 0.5, k, v, old_k, old_v), old_k.shape[-2]
             ),
-            "The mask is right. The softmax is too flat: how does the spread of a "
+            hint="The mask is right. The softmax is too flat: how does the spread of a "
             "score grow with d?",
-            "`attend` of the package does it. By hand: divide once, by a root.",
+            more="`attend` of the package does it. By hand: divide once, by a root.",
         ),
         Mistake(
-            "the triangle is moved by the number of new ones",
-            lambda *given: _masked(given, given[0].shape[-2]),
-            "You move the triangle by n. How many keys stand in front of the new ones?",
-            "New token 0 stands at position t, whatever n is.",
+            name="the triangle is moved by the number of new ones",
+            function=lambda *given: _masked(given, given[0].shape[-2]),
+            hint="You move the triangle by n. How many keys stand in front of the new "
+            "ones?",
+            more="New token 0 stands at position t, whatever n is.",
         ),
         Mistake(
-            "only the kept ones are seen",
-            lambda q, k, v, old_k, old_v: F.scaled_dot_product_attention(
+            name="only the kept ones are seen",
+            function=lambda q, k, v, old_k, old_v: F.scaled_dot_product_attention(
                 q, old_k, old_v
             ),
-            "Your new tokens see neither each other nor themselves.",
-            "Append the new keys and values first, then attend.",
+            hint="Your new tokens see neither each other nor themselves.",
+            more="Append the new keys and values first, then attend.",
         ),
         Mistake(
-            "the new ones do not see each other",
-            _itself_and_the_cached,
-            "Each new token sees the kept ones and itself. May it see the new ones "
-            "before it?",
-            "New token i comes after i other new ones.",
+            name="the new ones do not see each other",
+            function=_itself_and_the_cached,
+            hint="Each new token sees the kept ones and itself. May it see the new "
+            "ones before it?",
+            more="New token i comes after i other new ones.",
         ),
         Mistake(
-            "one key too few",
-            lambda *given: _masked(given, given[3].shape[-2] - 1),
-            "No new token sees itself.",
-            "What is the position of the first new token, counted from 0?",
+            name="one key too few",
+            function=lambda *given: _masked(given, given[3].shape[-2] - 1),
+            hint="No new token sees itself.",
+            more="What is the position of the first new token, counted from 0?",
         ),
         Mistake(
-            "one key too few, and nan where none is left",
-            _hidden_by_infinity,
-            "No new token sees itself, and with nothing kept the first sees none.",
-            "What is the position of the first new token, counted from 0?",
+            name="one key too few, and nan where none is left",
+            function=_hidden_by_infinity,
+            hint="No new token sees itself, and with nothing kept the first sees none.",
+            more="What is the position of the first new token, counted from 0?",
         ),
         Mistake(
-            "one key too many",
-            lambda *given: _masked(given, given[3].shape[-2] + 1),
-            "Each new token sees its successor.",
-            "What is the position of the first new token, counted from 0?",
+            name="one key too many",
+            function=lambda *given: _masked(given, given[3].shape[-2] + 1),
+            hint="Each new token sees its successor.",
+            more="What is the position of the first new token, counted from 0?",
         ),
         Mistake(
-            "the kept ones are left out",
-            lambda q, k, v, *old: _masked((q, k, v, *(x[:, :, :0] for x in old)), 0),
-            "The new tokens see only each other: what came before is lost.",
-            "Which keys come before the new ones, and in which order?",
+            name="the kept ones are left out",
+            function=lambda q, k, v, *old: _masked(
+                (q, k, v, *(x[:, :, :0] for x in old)), 0
+            ),
+            hint="The new tokens see only each other: what came before is lost.",
+            more="Which keys come before the new ones, and in which order?",
         ),
         Mistake(
-            "the new ones in front",
-            _behind,
-            "Your new keys stand in front of the old ones, and the mask hides "
+            name="the new ones in front",
+            function=_behind,
+            hint="Your new keys stand in front of the old ones, and the mask hides "
             "different ones than you think.",
-            "The order of `cat` is the order of the text.",
+            more="The order of `cat` is the order of the text.",
         ),
     ),
-    (
+    hint=(
         "Append the new keys and values to the kept ones.",
         "Row i of the mask belongs to position t + i: it may see t + i + 1 keys.",
     ),

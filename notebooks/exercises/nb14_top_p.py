@@ -85,124 +85,133 @@ def _softmax_twice(scores, p):
 
 
 TOP_P = Exercise(
-    "generation.top_p",
-    "Gives the probabilities “b v” for scores “b v”: the fewest likeliest tokens that "
-    "reach p, the one that crosses included, share 1. It follows the model's doubt.",
-    ("scores", "p"),
-    top_p,
-    lambda generator: [
+    name="generation.top_p",
+    statement="Gives the probabilities “b v” for scores “b v”: the fewest likeliest "
+    "tokens that reach p, the one that crosses included, share 1. It follows the "
+    "model's doubt.",
+    takes=("scores", "p"),
+    reference=top_p,
+    cases=lambda generator: [
         (scores_of(generator, 2, 7), 0.7),
         (scores_of(generator, 2, 9), 0.45),
         (scores_of(generator, 1, 9), 0.9),
         (torch.zeros(1, 4), 0.5),
     ],
-    (
+    mistakes=(
         Mistake(
-            "the token that crosses is dropped",
-            lambda scores, p: _back(scores, _without_crosser(scores, p)),
-            "What you keep stays below p. Where the best alone passes p, nothing is "
-            "left: 0 / 0.",
-            "Ask what was reached *before* a token came, not with it.",
+            name="the token that crosses is dropped",
+            function=lambda scores, p: _back(scores, _without_crosser(scores, p)),
+            hint="What you keep stays below p. Where the best alone passes p, nothing "
+            "is left: 0 / 0.",
+            more="Ask what was reached *before* a token came, not with it.",
         ),
         Mistake(
-            "one token too many where p is reached exactly",
-            lambda scores, p: _back(scores, _before(scores) <= p),
-            "Four equal tokens and p = 0.5: two of them reach it, and you keep three.",
-            "A token stays if what came *before* it is still below p.",
+            name="one token too many where p is reached exactly",
+            function=lambda scores, p: _back(scores, _before(scores) <= p),
+            hint="Four equal tokens and p = 0.5: two of them reach it, and you keep "
+            "three.",
+            more="A token stays if what came *before* it is still below p.",
         ),
         Mistake(
-            "the token that crosses is dropped, and zeros where none is left",
-            lambda scores, p: _back(scores, _without_crosser(scores, p)).nan_to_num(),
-            "What you keep stays below p. Where the best token alone passes p, a row "
-            "of zeros is left.",
-            "Ask what was reached *before* a token came, not with it.",
+            name="the token that crosses is dropped, and zeros where none is left",
+            function=lambda scores, p: _back(
+                scores, _without_crosser(scores, p)
+            ).nan_to_num(),
+            hint="What you keep stays below p. Where the best token alone passes p, a "
+            "row of zeros is left.",
+            more="Ask what was reached *before* a token came, not with it.",
         ),
         Mistake(
-            "the token that crosses is dropped, except the first",
-            _at_least_one,
-            "No row is empty, but a row of several tokens is still one short of p.",
-            "Saving the best one hides the fault. Which sum should be below p?",
+            name="the token that crosses is dropped, except the first",
+            function=_at_least_one,
+            hint="No row is empty, but a row of several tokens is still one short of "
+            "p.",
+            more="Saving the best one hides the fault. Which sum should be below p?",
         ),
         Mistake(
-            "one too many",
-            _one_more,
-            "You keep the token that crosses, and the one after it.",
-            "Shifting and subtracting both look one place back. One of the two is "
+            name="one too many",
+            function=_one_more,
+            hint="You keep the token that crosses, and the one after it.",
+            more="Shifting and subtracting both look one place back. One of the two is "
             "enough.",
         ),
         Mistake(
-            "each token against 1 − p",
-            lambda scores, p: normalized(
+            name="each token against 1 − p",
+            function=lambda scores, p: normalized(
                 scores.softmax(-1) * (scores.softmax(-1) > 1 - p)
             ),
-            "You ask each token alone whether it exceeds 1 − p. Where all are small, "
-            "none is left.",
-            "Top-p looks at sums: how much do the likelier tokens hold together?",
+            hint="You ask each token alone whether it exceeds 1 − p. Where all are "
+            "small, none is left.",
+            more="Top-p looks at sums: how much do the likelier tokens hold together?",
         ),
         Mistake(
-            "each token against 1 − p, and always the best",
-            _each_or_best,
-            "You ask each token alone whether it reaches 1 − p, and save the best "
+            name="each token against 1 − p, and always the best",
+            function=_each_or_best,
+            hint="You ask each token alone whether it reaches 1 − p, and save the best "
             "where none does.",
-            "Top-p looks at sums: how much do the likelier tokens hold together?",
+            more="Top-p looks at sums: how much do the likelier tokens hold together?",
         ),
         Mistake(
-            "each token against p",
-            lambda scores, p: normalized(
+            name="each token against p",
+            function=lambda scores, p: normalized(
                 scores.softmax(-1) * (scores.softmax(-1) >= p)
             ),
-            "You ask each token alone whether it reaches p. Where no token is that "
-            "likely, none is left.",
-            "Top-p looks at sums: how much do the likelier tokens hold together?",
+            hint="You ask each token alone whether it reaches p. Where no token is "
+            "that likely, none is left.",
+            more="Top-p looks at sums: how much do the likelier tokens hold together?",
         ),
         Mistake(
-            "the least likely come first",
-            _from_the_least,
-            "You start adding up at the least likely token, so you keep the tail.",
-            "In which order does `sort` give its values, unless it is told otherwise?",
+            name="the least likely come first",
+            function=_from_the_least,
+            hint="You start adding up at the least likely token, so you keep the tail.",
+            more="In which order does `sort` give its values, unless it is told "
+            "otherwise?",
         ),
         Mistake(
-            "softmax twice",
-            _softmax_twice,
-            "The right tokens, but nearly equal shares: you take the softmax of a "
+            name="softmax twice",
+            function=_softmax_twice,
+            hint="The right tokens, but nearly equal shares: you take the softmax of a "
             "softmax.",
-            "After a softmax, rescale by a division.",
+            more="After a softmax, rescale by a division.",
         ),
         Mistake(
-            "only the best",
-            lambda scores, p: _back(scores, _before(scores) <= 0),
-            "A single token has it all: that is greedy, whatever p is.",
-            "Add the ranked shares up. How many places until the sum reaches p?",
+            name="only the best",
+            function=lambda scores, p: _back(scores, _before(scores) <= 0),
+            hint="A single token has it all: that is greedy, whatever p is.",
+            more="Add the ranked shares up. How many places until the sum reaches p?",
         ),
         Mistake(
-            "cut in the unsorted order",
-            _unsorted,
-            "You start adding up at token 0. The fewest tokens that reach p are the "
-            "likeliest ones.",
-            "Rank first, then cut, and put back at the end.",
+            name="cut in the unsorted order",
+            function=_unsorted,
+            hint="You start adding up at token 0. The fewest tokens that reach p are "
+            "the likeliest ones.",
+            more="Rank first, then cut, and put back at the end.",
         ),
         Mistake(
-            "it does not sum to 1",
-            lambda scores, p: scores.softmax(-1) * (top_p(scores, p) > 0),
-            "The right tokens, but their shares still count those that are gone.",
-            "Divide each row by what is left in it.",
+            name="it does not sum to 1",
+            function=lambda scores, p: scores.softmax(-1) * (top_p(scores, p) > 0),
+            hint="The right tokens, but their shares still count those that are gone.",
+            more="Divide each row by what is left in it.",
         ),
         Mistake(
-            "ranked, not in the order of the vocabulary",
-            lambda scores, p: top_p(scores, p).sort(-1, descending=True).values,
-            "Your columns are places in the ranking. Column v must be token v.",
-            "`sort` also says which token stood at each place. Send the shares there.",
+            name="ranked, not in the order of the vocabulary",
+            function=lambda scores, p: (
+                top_p(scores, p).sort(-1, descending=True).values
+            ),
+            hint="Your columns are places in the ranking. Column v must be token v.",
+            more="`sort` also says which token stood at each place. Send the shares "
+            "there.",
         ),
         Mistake(
-            "put back by the wrong permutation",
-            _gathered,
-            "You read at the tokens' numbers; you should write there.",
-            "`gather` takes from an index, `scatter` sends to it. Which one undoes a "
-            "sort?",
+            name="put back by the wrong permutation",
+            function=_gathered,
+            hint="You read at the tokens' numbers; you should write there.",
+            more="`gather` takes from an index, `scatter` sends to it. Which one "
+            "undoes a sort?",
         ),
     ),
-    "Sort the shares, add up what comes before each, cut where that has reached p, "
-    "send the rest back to its columns, rescale.",
+    hint="Sort the shares, add up what comes before each, cut where that has reached "
+    "p, send the rest back to its columns, rescale.",
     shared=the_courses,
 )
 

@@ -96,108 +96,109 @@ def _alone(context, to_output, head):
 
 
 ABLATE = Exercise(
-    "inside.ablate",
-    "Gives the layer's output “b q m” from the context “b h q d” and its to_output, "
-    "with nothing from this head. How much the loss then grows is the head's price.",
-    ("context", "to_output", "head"),
-    ablated,
-    _cases,
-    (
+    name="inside.ablate",
+    statement="Gives the layer's output “b q m” from the context “b h q d” and its "
+    "to_output, with nothing from this head. How much the loss then grows is the "
+    "head's price.",
+    takes=("context", "to_output", "head"),
+    reference=ablated,
+    cases=_cases,
+    mistakes=(
         Mistake(
-            "a text is silenced, not a head",
-            _wrong_axis(0),
-            "You cleared one row of the batch, all heads of it.",
-            "“b h q d”: in which place is h?",
+            name="a text is silenced, not a head",
+            function=_wrong_axis(0),
+            hint="You cleared one row of the batch, all heads of it.",
+            more="“b h q d”: in which place is h?",
         ),
         Mistake(
-            "a query is silenced, not a head",
-            _wrong_axis(2),
-            "You cleared one position in all heads.",
-            "“b h q d”: in which place is h?",
+            name="a query is silenced, not a head",
+            function=_wrong_axis(2),
+            hint="You cleared one position in all heads.",
+            more="“b h q d”: in which place is h?",
         ),
         Mistake(
-            "one number of each head is silenced",
-            _wrong_axis(3),
-            "You cleared one component of every head's context.",
-            "“b h q d”: in which place is h?",
+            name="one number of each head is silenced",
+            function=_wrong_axis(3),
+            hint="You cleared one component of every head's context.",
+            more="“b h q d”: in which place is h?",
         ),
         Mistake(
-            "the whole layer is silenced",
-            lambda context, to_output, head: to_output(_merge(0 * context)),
-            "No head adds anything anymore. Whose price would you measure?",
-            "The other heads go on as if nothing had happened.",
+            name="the whole layer is silenced",
+            function=lambda context, to_output, head: to_output(_merge(0 * context)),
+            hint="No head adds anything anymore. Whose price would you measure?",
+            more="The other heads go on as if nothing had happened.",
         ),
         Mistake(
-            "no head is silenced",
-            lambda context, to_output, head: to_output(_merge(context)),
-            "The output is that of the whole layer. Which tensor did you clear, and "
-            "which one goes into to_output?",
-            "A copy that is cleared and not used changes nothing.",
+            name="no head is silenced",
+            function=lambda context, to_output, head: to_output(_merge(context)),
+            hint="The output is that of the whole layer. Which tensor did you clear, "
+            "and which one goes into to_output?",
+            more="A copy that is cleared and not used changes nothing.",
         ),
         Mistake(
-            "the head before it is silenced",
-            _head_before,
-            "A different head is silent, the one numbered one lower.",
-            "Heads count from 0, and so do the places of an axis.",
+            name="the head before it is silenced",
+            function=_head_before,
+            hint="A different head is silent, the one numbered one lower.",
+            more="Heads count from 0, and so do the places of an axis.",
         ),
         Mistake(
-            "the others are silenced",
-            _alone,
-            "Only this head is left. Which one was to be removed?",
-            "One minus your mask.",
+            name="the others are silenced",
+            function=_alone,
+            hint="Only this head is left. Which one was to be removed?",
+            more="One minus your mask.",
         ),
         Mistake(
-            "its average, not zero",
-            _by_average,
-            "Gentle, and a fair choice, but the head still says something.",
-            "Zero is asked for here. The mean has its turn in section 5.",
+            name="its average, not zero",
+            function=_by_average,
+            hint="Gentle, and a fair choice, but the head still says something.",
+            more="Zero is asked for here. The mean has its turn in section 5.",
         ),
         Mistake(
-            "its average over the queries, not zero",
-            _by_average_of_a_text,
-            "In each text you put the mean over its queries in the head's place. Does "
-            "the head then add nothing?",
-            "Zero is asked for here. The mean has its turn in section 5.",
+            name="its average over the queries, not zero",
+            function=_by_average_of_a_text,
+            hint="In each text you put the mean over its queries in the head's place. "
+            "Does the head then add nothing?",
+            more="Zero is asked for here. The mean has its turn in section 5.",
         ),
         Mistake(
-            "cut out after the output projection",
-            _in_the_stream,
-            "After to_output the heads are mixed: no column belongs to a head.",
-            "Silence it where heads still have an axis of their own.",
+            name="cut out after the output projection",
+            function=_in_the_stream,
+            hint="After to_output the heads are mixed: no column belongs to a head.",
+            more="Silence it where heads still have an axis of their own.",
         ),
         Mistake(
-            "every h-th column instead of one slice",
-            _interleaved,
-            "In your merged vector the heads lie like cards dealt around a table.",
-            "“(h d)”: the head is the slow index, its numbers lie side by side.",
+            name="every h-th column instead of one slice",
+            function=_interleaved,
+            hint="In your merged vector the heads lie like cards dealt around a table.",
+            more="“(h d)”: the head is the slow index, its numbers lie side by side.",
         ),
         Mistake(
-            "merged without transposing",
-            lambda context, to_output, head: to_output(
+            name="merged without transposing",
+            function=lambda context, to_output, head: to_output(
                 _zeroed(context, slice(None), head).reshape(
                     len(context), context.shape[2], -1
                 )
             ),
-            "The right head is silent. Then a reshape puts several positions of a head "
-            "into one row.",
-            "Before you join, heads and width must be neighbors: “b q h d”.",
+            hint="The right head is silent. Then a reshape puts several positions of a "
+            "head into one row.",
+            more="Before you join, heads and width must be neighbors: “b q h d”.",
         ),
         Mistake(
-            "merged with the width before the head",
-            _width_first,
-            "The right head is silent. But then the first numbers of all heads lie "
-            "side by side, followed by their second ones.",
-            "Each slice of the output projection expects all numbers of one head.",
+            name="merged with the width before the head",
+            function=_width_first,
+            hint="The right head is silent. But then the first numbers of all heads "
+            "lie side by side, followed by their second ones.",
+            more="Each slice of the output projection expects all numbers of one head.",
         ),
         Mistake(
-            "the bias goes as well",
-            _without_bias,
-            "The head is out, and so is the bias. Does it belong to a head?",
-            "Call to_output once, with everything that is left.",
+            name="the bias goes as well",
+            function=_without_bias,
+            hint="The head is out, and so is the bias. Does it belong to a head?",
+            more="Call to_output once, with everything that is left.",
         ),
     ),
-    "Zero the head's slice of the context (of a copy), bring the heads side by side, "
-    "call to_output.",
+    hint="Zero the head's slice of the context (of a copy), bring the heads side by "
+    "side, call to_output.",
 )
 
 

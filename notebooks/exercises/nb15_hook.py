@@ -199,87 +199,92 @@ def _two_places(model, name, change, x):
 
 
 HOOK = Exercise(
-    "inside.hook",
-    "Gives three tensors for a model, a module's name, a change and x: what the "
-    "module returned, what the model gives for x when change(…) goes on in its place, "
-    "and what it gives afterwards, when the hook is gone.",
-    ("model", "name", "change", "x"),
-    hooked,
-    _cases,
-    (
+    name="inside.hook",
+    statement="Gives three tensors for a model, a module's name, a change and x: what "
+    "the module returned, what the model gives for x when change(…) goes on in its "
+    "place, and what it gives afterwards, when the hook is gone.",
+    takes=("model", "name", "change", "x"),
+    reference=hooked,
+    cases=_cases,
+    mistakes=(
         Mistake(
-            "the hook still acts in the last pass",
-            _never_removed,
-            "Your third tensor is still the changed one: the hook is still in place.",
-            "register_forward_hook returns a handle. Keep it, and call its remove() "
-            "before you run the model again.",
+            name="the hook still acts in the last pass",
+            function=_never_removed,
+            hint="Your third tensor is still the changed one: the hook is still in "
+            "place.",
+            more="register_forward_hook returns a handle. Keep it, and call its "
+            "remove() before you run the model again.",
         ),
         Mistake(
-            "all hooks of the module are removed",
-            _removes_all,
-            "Your hook is gone, and so is one that the module already had. The model "
-            "is not as it was.",
-            "register_forward_hook returns a handle. Its remove() takes away this one "
-            "hook and no other.",
+            name="all hooks of the module are removed",
+            function=_removes_all,
+            hint="Your hook is gone, and so is one that the module already had. The "
+            "model is not as it was.",
+            more="register_forward_hook returns a handle. Its remove() takes away this "
+            "one hook and no other.",
         ),
         Mistake(
-            "the hook returns nothing",
-            _returns_nothing,
-            "You recorded, but the model went on with the old output.",
-            "What a hook returns takes the output's place. None changes nothing.",
+            name="the hook returns nothing",
+            function=_returns_nothing,
+            hint="You recorded, but the model went on with the old output.",
+            more="What a hook returns takes the output's place. None changes nothing.",
         ),
         Mistake(
-            "what is recorded is already changed",
-            _records_the_change,
-            "The first tensor is what is passed on, not what the module itself "
+            name="what is recorded is already changed",
+            function=_records_the_change,
+            hint="The first tensor is what is passed on, not what the module itself "
             "returned.",
-            "Keep the output before you call change.",
+            more="Keep the output before you call change.",
         ),
         Mistake(
-            "the input is recorded",
-            _records_the_input,
-            "The first tensor is what the module was given. What did it return?",
-            "A hook gets (module, inputs, output), in this order.",
+            name="the input is recorded",
+            function=_records_the_input,
+            hint="The first tensor is what the module was given. What did it return?",
+            more="A hook gets (module, inputs, output), in this order.",
         ),
         Mistake(
-            "the input is changed, by a pre-hook",
-            _changes_the_input,
-            "A pre-hook acts before the module runs, so you changed what it was given.",
-            "register_forward_hook acts after it.",
+            name="the input is changed, by a pre-hook",
+            function=_changes_the_input,
+            hint="A pre-hook acts before the module runs, so you changed what it was "
+            "given.",
+            more="register_forward_hook acts after it.",
         ),
         Mistake(
-            "the change is made of the input",
-            _change_of_the_input,
-            "After the module, a changed version of what came into it is passed on.",
-            "A hook gets (module, inputs, output). Which of them goes into change?",
+            name="the change is made of the input",
+            function=_change_of_the_input,
+            hint="After the module, a changed version of what came into it is passed "
+            "on.",
+            more="A hook gets (module, inputs, output). Which of them goes into "
+            "change?",
         ),
         Mistake(
-            "the hook sits on the whole model",
-            _full_model,
-            "You recorded and changed what the model returns, not the named module.",
-            "model.get_submodule(name) finds a module by its name.",
+            name="the hook sits on the whole model",
+            function=_full_model,
+            hint="You recorded and changed what the model returns, not the named "
+            "module.",
+            more="model.get_submodule(name) finds a module by its name.",
         ),
         Mistake(
-            "the module runs alone, on x",
-            _outside,
-            "Inside the model, this module is not given x, but what the part before "
-            "it returned.",
-            "Record during the actual forward pass: keep the output in the hook.",
+            name="the module runs alone, on x",
+            function=_outside,
+            hint="Inside the model, this module is not given x, but what the part "
+            "before it returned.",
+            more="Record during the actual forward pass: keep the output in the hook.",
         ),
         Mistake(
-            "the change acts twice",
-            _changes_twice,
-            "The output went through change two times.",
-            "One hook, and one call of change in it.",
+            name="the change acts twice",
+            function=_changes_twice,
+            hint="The output went through change two times.",
+            more="One hook, and one call of change in it.",
         ),
         Mistake(
-            "the last two are swapped",
-            _two_places,
-            "The right three tensors, but two of them have traded places.",
-            "First the recorded output, then with the hook, then without it.",
+            name="the last two are swapped",
+            function=_two_places,
+            hint="The right three tensors, but two of them have traded places.",
+            more="First the recorded output, then with the hook, then without it.",
         ),
     ),
-    (
+    hint=(
         "Write a function hook(module, inputs, output) inside your own; it can append "
         "to a list of yours.",
         "Find the module with model.get_submodule(name), give it the hook with "

@@ -96,86 +96,90 @@ def _on_itself(weights, ids):
 
 
 INDUCTION = Exercise(
-    "inside.induction",
-    "Gives one number per head, “h”, from weights “b h q k” and ids “b t”: the mean "
-    "weight on the key after the last earlier place of the query's token. The mean is "
-    "over all queries of all texts that have such a place.",
-    ("weights", "ids"),
-    induction,
-    _texts,
-    (
+    name="inside.induction",
+    statement="Gives one number per head, “h”, from weights “b h q k” and ids “b t”: "
+    "the mean weight on the key after the last earlier place of the query's token. The "
+    "mean is over all queries of all texts that have such a place.",
+    takes=("weights", "ids"),
+    reference=induction,
+    cases=_texts,
+    mistakes=(
         Mistake(
-            "the earlier occurrence itself",
-            _at(0),
-            "You look at the same token as the query. What came *after* it?",
-            "The head wants to know how the story went on. Go one key further.",
+            name="the earlier occurrence itself",
+            function=_at(0),
+            hint="You look at the same token as the query. What came *after* it?",
+            more="The head wants to know how the story went on. Go one key further.",
         ),
         Mistake(
-            "the token before the earlier occurrence",
-            lambda weights, ids: _at(-1)(weights, ids),
-            "One step in the wrong direction: this key came before.",
-            "What is proposed next came one place *later* in the text.",
+            name="the token before the earlier occurrence",
+            function=lambda weights, ids: _at(-1)(weights, ids),
+            hint="One step in the wrong direction: this key came before.",
+            more="What is proposed next came one place *later* in the text.",
         ),
         Mistake(
-            "the first occurrence, not the last",
-            _at(1, last=False),
-            "Right as long as a token comes twice. What if it comes a third time?",
-            "Of several earlier places the nearest one counts.",
+            name="the first occurrence, not the last",
+            function=_at(1, last=False),
+            hint="Right as long as a token comes twice. What if it comes a third time?",
+            more="Of several earlier places the nearest one counts.",
         ),
         Mistake(
-            "all earlier places count",
-            _all_places,
-            "A token that comes a third time gives you two weights. How many should a "
-            "query have?",
-            "Of several earlier places the nearest one counts.",
+            name="all earlier places count",
+            function=_all_places,
+            hint="A token that comes a third time gives you two weights. How many "
+            "should a query have?",
+            more="Of several earlier places the nearest one counts.",
         ),
         Mistake(
-            "the place directly before the query is passed over",
-            _not_side_by_side,
-            "Take the same token twice in a row: the second one, too, has an earlier "
-            "place. Does your search reach it?",
-            "Earlier places go from 0 up to the one before the query.",
+            name="the place directly before the query is passed over",
+            function=_not_side_by_side,
+            hint="Take the same token twice in a row: the second one, too, has an "
+            "earlier place. Does your search reach it?",
+            more="Earlier places go from 0 up to the one before the query.",
         ),
         Mistake(
-            "the query's own key",
-            _on_itself,
-            "You read the diagonal, where a token looks at itself.",
-            "Find an earlier place first, strictly before the query.",
+            name="the query's own key",
+            function=_on_itself,
+            hint="You read the diagonal, where a token looks at itself.",
+            more="Find an earlier place first, strictly before the query.",
         ),
         Mistake(
-            "queries without an earlier occurrence count as 0",
-            lambda weights, ids: (
+            name="queries without an earlier occurrence count as 0",
+            function=lambda weights, ids: (
                 induction(weights, ids) * _times(weights, ids) / ids.numel()
             ),
-            "The right sum, divided by too many. A new token has no place to look at.",
-            "Count only the queries whose token came before.",
+            hint="The right sum, divided by too many. A new token has no place to look "
+            "at.",
+            more="Count only the queries whose token came before.",
         ),
         Mistake(
-            "a sum, not a mean",
-            lambda weights, ids: induction(weights, ids) * _times(weights, ids),
-            "A perfect head should give 1, however long the text is.",
-            "Divide by the number of queries that had an earlier place.",
+            name="a sum, not a mean",
+            function=lambda weights, ids: (
+                induction(weights, ids) * _times(weights, ids)
+            ),
+            hint="A perfect head should give 1, however long the text is.",
+            more="Divide by the number of queries that had an earlier place.",
         ),
         Mistake(
-            "the first text decides for all",
-            _by_first_row,
-            "You look up the places in row 0 of the ids, for every row of the weights.",
-            "Each text has its repeats in its own places.",
+            name="the first text decides for all",
+            function=_by_first_row,
+            hint="You look up the places in row 0 of the ids, for every row of the "
+            "weights.",
+            more="Each text has its repeats in its own places.",
         ),
         Mistake(
-            "a mean of the texts' means",
-            _text_by_text,
-            "A text with two such queries counts as much as one with three.",
-            "Collect the weights of all texts first, then take one mean.",
+            name="a mean of the texts' means",
+            function=_text_by_text,
+            hint="A text with two such queries counts as much as one with three.",
+            more="Collect the weights of all texts first, then take one mean.",
         ),
         Mistake(
-            "one number for all heads",
-            lambda weights, ids: induction(weights, ids).mean(),
-            "You average over the heads too, and the one that can do it is lost.",
-            "Which of the axes b, h, q stays?",
+            name="one number for all heads",
+            function=lambda weights, ids: induction(weights, ids).mean(),
+            hint="You average over the heads too, and the one that can do it is lost.",
+            more="Which of the axes b, h, q stays?",
         ),
     ),
-    "Go through one text by hand: remember for each token where it came last. "
+    hint="Go through one text by hand: remember for each token where it came last. "
     "Loops are fine.",
 )
 
@@ -190,57 +194,59 @@ def next_key() -> int:
 
 
 NEXT_KEY = Exercise(
-    "inside.next_key",
-    "Wants the number of a key: in 22 11 6 17 20 9 22 11 6 17 20 the query is the "
-    "second 17, at position 9. Where does a perfect induction head look?",
-    (),
-    next_key,
-    lambda generator: [()],
-    (
+    name="inside.next_key",
+    statement="Wants the number of a key: in 22 11 6 17 20 9 22 11 6 17 20 the query "
+    "is the second 17, at position 9. Where does a perfect induction head look?",
+    takes=(),
+    reference=next_key,
+    cases=lambda generator: [()],
+    mistakes=(
         Mistake(
-            "the earlier occurrence",
-            lambda: 3,
-            "The first 17 is there. The head already knows that it is reading a 17.",
-            "What does it want to know? Go one step on from there.",
+            name="the earlier occurrence",
+            function=lambda: 3,
+            hint="The first 17 is there. The head already knows that it is reading a "
+            "17.",
+            more="What does it want to know? Go one step on from there.",
         ),
         Mistake(
-            "before the earlier occurrence",
-            lambda: 2,
-            "The 6 is there, which came *before* the first 17.",
-            "Go one step in the other direction.",
+            name="before the earlier occurrence",
+            function=lambda: 2,
+            hint="The 6 is there, which came *before* the first 17.",
+            more="Go one step in the other direction.",
         ),
         Mistake(
-            "the token before the query",
-            lambda: 8,
-            "That is what the *other* head does, one layer below.",
-            "Find the first 17. What came after it?",
+            name="the token before the query",
+            function=lambda: 8,
+            hint="That is what the *other* head does, one layer below.",
+            more="Find the first 17. What came after it?",
         ),
         Mistake(
-            "itself",
-            lambda: 9,
-            "It would learn that a 17 is a 17.",
-            "Find the first 17. What came after it?",
+            name="itself",
+            function=lambda: 9,
+            hint="It would learn that a 17 is a 17.",
+            more="Find the first 17. What came after it?",
         ),
         Mistake(
-            "the answer itself",
-            lambda: 10,
-            "The wanted 20 is there, but after the query: the mask hides it.",
-            "The same token stands in the first half too.",
+            name="the answer itself",
+            function=lambda: 10,
+            hint="The wanted 20 is there, but after the query: the mask hides it.",
+            more="The same token stands in the first half too.",
         ),
         Mistake(
-            "counted from 1",
-            lambda: 5,
-            "Key 5 is a 9.",
-            "You may have the right token. Its number counts from 0.",
+            name="counted from 1",
+            function=lambda: 5,
+            hint="Key 5 is a 9.",
+            more="You may have the right token. Its number counts from 0.",
         ),
         Mistake(
-            "the token, not its place",
-            lambda: 20,
-            "20 is what will be proposed. At which position does the head find it?",
-            "Keys are numbered 0, 1, 2, … from the left.",
+            name="the token, not its place",
+            function=lambda: 20,
+            hint="20 is what will be proposed. At which position does the head find "
+            "it?",
+            more="Keys are numbered 0, 1, 2, … from the left.",
         ),
     ),
-    "Number the row from 0. Where did the query's token first appear?",
+    hint="Number the row from 0. Where did the query's token first appear?",
     predicts=True,
 )
 

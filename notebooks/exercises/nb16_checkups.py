@@ -100,70 +100,73 @@ def _named(is_dead):
 
 
 DEAD = Exercise(
-    "clinic.dead_parameters",
-    "Gives the names in model.named_parameters() that get no gradient from "
+    name="clinic.dead_parameters",
+    statement="Gives the names in model.named_parameters() that get no gradient from "
     "loss(model), or a gradient that is all 0, in order. What they hold is never "
     "trained.",
-    ("model", "loss"),
-    dead,
-    _models_and_losses,
-    (
+    takes=("model", "loss"),
+    reference=dead,
+    cases=_models_and_losses,
+    mistakes=(
         Mistake(
-            "a gradient of zeros counts as life",
-            _named(lambda g: g is None),
-            "You find what the loss never used. What did it use, but multiply by 0?",
-            "Parameters can be dead in two ways: no gradient, or a gradient of "
+            name="a gradient of zeros counts as life",
+            function=_named(lambda g: g is None),
+            hint="You find what the loss never used. What did it use, but multiply by "
+            "0?",
+            more="Parameters can be dead in two ways: no gradient, or a gradient of "
             "nothing but zeros.",
         ),
         Mistake(
-            "no gradient counts as life",
-            _named(lambda g: g is not None and not g.any()),
-            "You find gradients that are all zeros. What about parameters that have "
-            "no gradient?",
-            ".grad is None where backward never reached.",
+            name="no gradient counts as life",
+            function=_named(lambda g: g is not None and not g.any()),
+            hint="You find gradients that are all zeros. What about parameters that "
+            "have no gradient?",
+            more=".grad is None where backward never reached.",
         ),
         Mistake(
-            "a single zero is taken for death",
-            _named(lambda g: g is None or not g.all()),
-            "An embedding's gradient is 0 for words that are not in the batch. Yet it "
-            "is alive.",
-            "How many entries have to be 0 before nothing is learned?",
+            name="a single zero is taken for death",
+            function=_named(lambda g: g is None or not g.all()),
+            hint="An embedding's gradient is 0 for words that are not in the batch. "
+            "Yet it is alive.",
+            more="How many entries have to be 0 before nothing is learned?",
         ),
         Mistake(
-            "plus and minus cancel",
-            _named(lambda g: g is None or g.sum() == 0),
-            "A gradient of 1 and −1 moves two weights, and you call it dead.",
-            "Signs cancel in a sum. Check every entry on its own.",
+            name="plus and minus cancel",
+            function=_named(lambda g: g is None or g.sum() == 0),
+            hint="A gradient of 1 and −1 moves two weights, and you call it dead.",
+            more="Signs cancel in a sum. Check every entry on its own.",
         ),
         Mistake(
-            "a small sum of the gradient is taken for none",
-            _named(lambda g: g is None or g.sum().abs() < 1e-6),
-            "Plus and minus cancel in your sum, and a tiny gradient that is not 0 "
+            name="a small sum of the gradient is taken for none",
+            function=_named(lambda g: g is None or g.sum().abs() < 1e-6),
+            hint="Plus and minus cancel in your sum, and a tiny gradient that is not 0 "
             "counts as none. What should you ask of every single entry?",
-            "Look at the entries, not at their sum, and compare with 0 itself.",
+            more="Look at the entries, not at their sum, and compare with 0 itself.",
         ),
         Mistake(
-            "a small gradient is taken for none",
-            _named(lambda g: g is None or g.abs().max() < 1e-6),
-            "A gradient that is tiny but not 0 is still a gradient, and Adam turns it "
-            "into a full step.",
-            "Compare with 0 itself.",
+            name="a small gradient is taken for none",
+            function=_named(lambda g: g is None or g.abs().max() < 1e-6),
+            hint="A gradient that is tiny but not 0 is still a gradient, and Adam "
+            "turns it into a full step.",
+            more="Compare with 0 itself.",
         ),
         Mistake(
-            "an old gradient counts as life",
-            _with_old_gradients,
-            "A model that was trained before still holds the gradients of that step.",
-            "Empty the gradients before you call backward.",
+            name="an old gradient counts as life",
+            function=_with_old_gradients,
+            hint="A model that was trained before still holds the gradients of that "
+            "step.",
+            more="Empty the gradients before you call backward.",
         ),
         Mistake(
-            "the living are listed",
-            _named(lambda g: g is not None and bool(g.any())),
-            "Everything is found, but reported the wrong way around: name the dead.",
-            "Turn the condition around.",
+            name="the living are listed",
+            function=_named(lambda g: g is not None and bool(g.any())),
+            hint="Everything is found, but reported the wrong way around: name the "
+            "dead.",
+            more="Turn the condition around.",
         ),
     ),
-    "Empty old gradients, compute the loss, call backward. Then look at the .grad of "
-    "every named parameter.",
+    hint="Empty old gradients, compute the loss, call backward. Then look at the .grad "
+    "of every named parameter.",
     shared=the_courses,
 )
 
@@ -221,74 +224,79 @@ def _last(losses_of, batches):
 
 
 MEMORY = Exercise(
-    "clinic.cannot_memorize",
-    "losses_of(batches) trains on batches(step) and gives its losses. Gives True if "
-    "the last loss is above 0.3 though every step shows the batch of step 0. It is the "
-    "quickest test of a new model.",
-    ("losses_of", "batches"),
-    cannot_memorize,
-    _trainings,
-    (
+    name="clinic.cannot_memorize",
+    statement="losses_of(batches) trains on batches(step) and gives its losses. Gives "
+    "True if the last loss is above 0.3 though every step shows the batch of step 0. "
+    "It is the quickest test of a new model.",
+    takes=("losses_of", "batches"),
+    reference=cannot_memorize,
+    cases=_trainings,
+    mistakes=(
         Mistake(
-            "every step shows another batch",
-            lambda losses_of, batches: losses_of(batches)[-1] > 0.3,
-            "A healthy model is called sick: no model can know how new coins fall.",
-            "Hand over a function that gives the same batch, whatever the step.",
+            name="every step shows another batch",
+            function=lambda losses_of, batches: losses_of(batches)[-1] > 0.3,
+            hint="A healthy model is called sick: no model can know how new coins "
+            "fall.",
+            more="Hand over a function that gives the same batch, whatever the step.",
         ),
         Mistake(
-            "the first loss decides",
-            lambda losses_of, batches: _last(losses_of, batches)[0] > 0.3,
-            "Before the first step no model has learned anything.",
-            "At which end of the list is the model that has seen the batch often?",
+            name="the first loss decides",
+            function=lambda losses_of, batches: _last(losses_of, batches)[0] > 0.3,
+            hint="Before the first step no model has learned anything.",
+            more="At which end of the list is the model that has seen the batch often?",
         ),
         Mistake(
-            "the mean loss decides",
-            lambda losses_of, batches: sum(_last(losses_of, batches)) / 30 > 0.3,
-            "A model that learns slowly but gets there is called sick.",
-            "The beginning of a training is not its result.",
+            name="the mean loss decides",
+            function=lambda losses_of, batches: (
+                sum(_last(losses_of, batches)) / 30 > 0.3
+            ),
+            hint="A model that learns slowly but gets there is called sick.",
+            more="The beginning of a training is not its result.",
         ),
         Mistake(
-            "the best loss decides",
-            lambda losses_of, batches: min(_last(losses_of, batches)) > 0.3,
-            "A training that learned and fell apart again is called healthy.",
-            "What does the model know when the training is over?",
+            name="the best loss decides",
+            function=lambda losses_of, batches: min(_last(losses_of, batches)) > 0.3,
+            hint="A training that learned and fell apart again is called healthy.",
+            more="What does the model know when the training is over?",
         ),
         Mistake(
-            "any fall of the loss is enough",
-            lambda losses_of, batches: (
+            name="any fall of the loss is enough",
+            function=lambda losses_of, batches: (
                 _last(losses_of, batches)[-1] >= _last(losses_of, batches)[0]
             ),
-            "A loss that fell a little and stayed there passes as well. Is that enough "
-            "for one batch?",
-            "A batch that is known by heart costs nearly nothing: compare with 0.3.",
+            hint="A loss that fell a little and stayed there passes as well. Is that "
+            "enough for one batch?",
+            more="A batch that is known by heart costs nearly nothing: compare with "
+            "0.3.",
         ),
         Mistake(
-            "a last loss of just 0.3 is called sick",
-            lambda losses_of, batches: _last(losses_of, batches)[-1] >= 0.3,
-            "Everything is right except at one number, the threshold itself.",
-            "Is 0.3 above 0.3?",
+            name="a last loss of just 0.3 is called sick",
+            function=lambda losses_of, batches: _last(losses_of, batches)[-1] >= 0.3,
+            hint="Everything is right except at one number, the threshold itself.",
+            more="Is 0.3 above 0.3?",
         ),
         Mistake(
-            "one loss above 0.3 is enough",
-            lambda losses_of, batches: max(_last(losses_of, batches)) > 0.3,
-            "You look at all losses. At the start of a training every model has a "
+            name="one loss above 0.3 is enough",
+            function=lambda losses_of, batches: max(_last(losses_of, batches)) > 0.3,
+            hint="You look at all losses. At the start of a training every model has a "
             "large one.",
-            "What does the model know when the training is over?",
+            more="What does the model know when the training is over?",
         ),
         Mistake(
-            "upside down",
-            lambda losses_of, batches: _last(losses_of, batches)[-1] < 0.3,
-            "Everything is found, but reported the wrong way around: True means sick.",
-            "Read the name of the function again.",
+            name="upside down",
+            function=lambda losses_of, batches: _last(losses_of, batches)[-1] < 0.3,
+            hint="Everything is found, but reported the wrong way around: True means "
+            "sick.",
+            more="Read the name of the function again.",
         ),
         Mistake(
-            "healthy and sick exchanged",
-            lambda losses_of, batches: _last(losses_of, batches)[-1] <= 0.3,
-            "Every verdict is the opposite of the right one: True means sick.",
-            "Read the name of the function again.",
+            name="healthy and sick exchanged",
+            function=lambda losses_of, batches: _last(losses_of, batches)[-1] <= 0.3,
+            hint="Every verdict is the opposite of the right one: True means sick.",
+            more="Read the name of the function again.",
         ),
     ),
-    "A function of the step may ignore the step. Which loss do you look at?",
+    hint="A function of the step may ignore the step. Which loss do you look at?",
 )
 
 

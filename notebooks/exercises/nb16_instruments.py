@@ -351,118 +351,122 @@ def _next_only(logits, ids, vocab_size):
 
 LAST, FIRST, EARLIER, LATER = slice(-1, None), slice(0, 1), slice(-1), slice(1, None)
 LEAK = Exercise(
-    "clinic.leaks_future",
-    "Gives True if any output of logits(ids), “b t v”, moves when only later tokens "
-    "change. It finds a leak in a decoder that you know nothing about.",
-    ("logits", "ids", "vocab_size"),
-    leaks,
-    decoders,
-    (
+    name="clinic.leaks_future",
+    statement="Gives True if any output of logits(ids), “b t v”, moves when only later "
+    "tokens change. It finds a leak in a decoder that you know nothing about.",
+    takes=("logits", "ids", "vocab_size"),
+    reference=leaks,
+    cases=decoders,
+    mistakes=(
         Mistake(
-            "the changed word itself is watched",
-            _watch(LAST, slice(None)),
-            "An honest decoder is called sick. Which outputs may move when a word "
+            name="the changed word itself is watched",
+            function=_watch(LAST, slice(None)),
+            hint="An honest decoder is called sick. Which outputs may move when a word "
             "changes?",
-            "The output at a changed place reads that word. Leave such places out.",
+            more="The output at a changed place reads that word. Leave such places "
+            "out.",
         ),
         Mistake(
-            "every cut, and the changed word is watched",
-            _with_the_changed,
-            "All cuts are tried, but an honest decoder is called sick: the first "
+            name="every cut, and the changed word is watched",
+            function=_with_the_changed,
+            hint="All cuts are tried, but an honest decoder is called sick: the first "
             "changed word may move its own output.",
-            "A slice up to cut ends before the place that changes. Yours is one "
+            more="A slice up to cut ends before the place that changes. Yours is one "
             "longer.",
         ),
         Mistake(
-            "only the last output is watched",
-            _watch(LAST, LAST),
-            "No word comes after the last one. What could leak into its output?",
-            "Look at the outputs before the place where you change something.",
+            name="only the last output is watched",
+            function=_watch(LAST, LAST),
+            hint="No word comes after the last one. What could leak into its output?",
+            more="Look at the outputs before the place where you change something.",
         ),
         Mistake(
-            "the past is changed, the later outputs are watched",
-            _watch(FIRST, LATER),
-            "You tested whether it remembers the past. Remembering is what a decoder "
-            "is for.",
-            "A leak points backward: from a later word to an earlier output.",
+            name="the past is changed, the later outputs are watched",
+            function=_watch(FIRST, LATER),
+            hint="You tested whether it remembers the past. Remembering is what a "
+            "decoder is for.",
+            more="A leak points backward: from a later word to an earlier output.",
         ),
         Mistake(
-            "only the last word is changed",
-            _watch(LAST, EARLIER),
-            "A model whose first output peeks at the second word gets away.",
-            "Every place between two words is a border that a leak may cross.",
+            name="only the last word is changed",
+            function=_watch(LAST, EARLIER),
+            hint="A model whose first output peeks at the second word gets away.",
+            more="Every place between two words is a border that a leak may cross.",
         ),
         Mistake(
-            "only the first output is watched",
-            _watch(LATER, FIRST),
-            "A model whose leak lies near the end goes unnoticed.",
-            "Every place between two words is a border that a leak may cross.",
+            name="only the first output is watched",
+            function=_watch(LATER, FIRST),
+            hint="A model whose leak lies near the end goes unnoticed.",
+            more="Every place between two words is a border that a leak may cross.",
         ),
         Mistake(
-            "only the far ends of the text",
-            _watch(LAST, FIRST),
-            "You change the last word and watch the first output. A model that peeks "
-            "one word ahead gets away.",
-            "Every place between two words is a border that a leak may cross.",
+            name="only the far ends of the text",
+            function=_watch(LAST, FIRST),
+            hint="You change the last word and watch the first output. A model that "
+            "peeks one word ahead gets away.",
+            more="Every place between two words is a border that a leak may cross.",
         ),
         Mistake(
-            "one cut in the middle",
-            lambda logits, ids, size: _watch(
+            name="one cut in the middle",
+            function=lambda logits, ids, size: _watch(
                 slice(ids.shape[1] // 2, None), slice(ids.shape[1] // 2)
             )(logits, ids, size),
-            "You cut once, in the middle. A leak that stays within one half gets away.",
-            "Every place between two words is a border that a leak may cross.",
+            hint="You cut once, in the middle. A leak that stays within one half gets "
+            "away.",
+            more="Every place between two words is a border that a leak may cross.",
         ),
         Mistake(
-            "the last cut is left out",
-            _cuts(to_end=1),
-            "The first cuts are tried. Can an output before the last word peek at it?",
-            "The last word alone may change, too: where does your range end?",
+            name="the last cut is left out",
+            function=_cuts(to_end=1),
+            hint="The first cuts are tried. Can an output before the last word peek at "
+            "it?",
+            more="The last word alone may change, too: where does your range end?",
         ),
         Mistake(
-            "every cut must leak",
-            _cuts(ask=all),
-            "A model that peeks at only one place goes unnoticed. How many leaks make "
-            "it sick?",
-            "One output that moves is enough: any or all?",
+            name="every cut must leak",
+            function=_cuts(ask=all),
+            hint="A model that peeks at only one place goes unnoticed. How many leaks "
+            "make it sick?",
+            more="One output that moves is enough: any or all?",
         ),
         Mistake(
-            "only the next word is changed",
-            _next_only,
-            "You check each output only against the word right after it. What about a "
-            "model that peeks two words ahead?",
-            "Change all words after the cut, and watch all outputs before it.",
+            name="only the next word is changed",
+            function=_next_only,
+            hint="You check each output only against the word right after it. What "
+            "about a model that peeks two words ahead?",
+            more="Change all words after the cut, and watch all outputs before it.",
         ),
         Mistake(
-            "the later words are put in reverse",
-            _cuts(change=lambda later: later.flip(1)),
-            "The later words are the same, only reordered. Does their sum change, and "
-            "what is different when only one word comes later?",
-            "Every later word must become another word.",
+            name="the later words are put in reverse",
+            function=_cuts(change=lambda later: later.flip(1)),
+            hint="The later words are the same, only reordered. Does their sum change, "
+            "and what is different when only one word comes later?",
+            more="Every later word must become another word.",
         ),
         Mistake(
-            "the later words become 0",
-            _cuts(change=torch.zeros_like),
-            "A later word that is already 0 stays the same, so its leak goes "
+            name="the later words become 0",
+            function=_cuts(change=torch.zeros_like),
+            hint="A later word that is already 0 stays the same, so its leak goes "
             "unnoticed.",
-            "Every later word must become a different word. What turns each into a "
-            "different one?",
+            more="Every later word must become a different word. What turns each into "
+            "a different one?",
         ),
         Mistake(
-            "compared bit for bit",
-            _bit_for_bit,
-            "A healthy model whose sums are rounded in another order is accused.",
-            "Allow for rounding: torch.allclose, or a difference above 1e-5.",
+            name="compared bit for bit",
+            function=_bit_for_bit,
+            hint="A healthy model whose sums are rounded in another order is accused.",
+            more="Allow for rounding: torch.allclose, or a difference above 1e-5.",
         ),
         Mistake(
-            "upside down",
-            lambda logits, ids, size: not leaks_future(logits, ids, size),
-            "Everything is found, but reported the wrong way around: True means sick.",
-            "Honest models should give False.",
+            name="upside down",
+            function=lambda logits, ids, size: not leaks_future(logits, ids, size),
+            hint="Everything is found, but reported the wrong way around: True means "
+            "sick.",
+            more="Honest models should give False.",
         ),
     ),
-    "Cut the text somewhere. Change all words after the cut: may an output before it "
-    "move? Then try every cut.",
+    hint="Cut the text somewhere. Change all words after the cut: may an output before "
+    "it move? Then try every cut.",
     shared=leaks_future,
 )
 
@@ -485,96 +489,102 @@ def _swapped(ids):
 
 
 ORDER = Exercise(
-    "clinic.order_blind",
-    "Gives True if the last output of outputs(ids), “b t m”, stays when all words "
-    "before the last are put in reverse. So one sees that positions got lost.",
-    ("outputs", "ids"),
-    blind,
-    readers,
-    (
+    name="clinic.order_blind",
+    statement="Gives True if the last output of outputs(ids), “b t m”, stays when all "
+    "words before the last are put in reverse. So one sees that positions got lost.",
+    takes=("outputs", "ids"),
+    reference=blind,
+    cases=readers,
+    mistakes=(
         Mistake(
-            "the last word moves along",
-            lambda outputs, ids: (
+            name="the last word moves along",
+            function=lambda outputs, ids: (
                 not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, -1])
             ),
-            "You compare the vectors of two different words. Which one must stay put?",
-            "Turn around the words before the last, and keep the last.",
+            hint="You compare the vectors of two different words. Which one must stay "
+            "put?",
+            more="Turn around the words before the last, and keep the last.",
         ),
         Mistake(
-            "the last word moves to the front",
-            lambda outputs, ids: (
+            name="the last word moves to the front",
+            function=lambda outputs, ids: (
                 not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, 0])
             ),
-            "You follow the last word, but now it comes first. In a causal model it "
-            "sees no other word there, so a blind model seems to read the order.",
-            "Turn around the words before the last, and keep the last.",
+            hint="You follow the last word, but now it comes first. In a causal model "
+            "it sees no other word there, so a blind model seems to read the order.",
+            more="Turn around the words before the last, and keep the last.",
         ),
         Mistake(
-            "outputs of moved words are compared",
-            lambda outputs, ids: not _moved(outputs(ids), outputs(_reversed(ids))),
-            "A bag of words moves its vectors along with its words. You conclude that "
-            "it reads the order.",
-            "Compare where the same word stands before and after: at the end.",
+            name="outputs of moved words are compared",
+            function=lambda outputs, ids: (
+                not _moved(outputs(ids), outputs(_reversed(ids)))
+            ),
+            hint="A bag of words moves its vectors along with its words. You conclude "
+            "that it reads the order.",
+            more="Compare where the same word stands before and after: at the end.",
         ),
         Mistake(
-            "texts change places, words do not",
-            lambda outputs, ids: (
+            name="texts change places, words do not",
+            function=lambda outputs, ids: (
                 not _moved(outputs(ids)[:, -1], outputs(ids.flip(0))[:, -1])
             ),
-            "ids are “b t”. You reversed an axis, but each text stayed as it was.",
-            "Time is axis 1.",
+            hint="ids are “b t”. You reversed an axis, but each text stayed as it was.",
+            more="Time is axis 1.",
         ),
         Mistake(
-            "only the first two words change places",
-            lambda outputs, ids: (
+            name="only the first two words change places",
+            function=lambda outputs, ids: (
                 not _moved(outputs(ids)[:, -1], outputs(_swapped(ids))[:, -1])
             ),
-            "A model that treats two neighbors as one place is called blind. Is it?",
-            "Move more words: all before the last.",
+            hint="A model that treats two neighbors as one place is called blind. Is "
+            "it?",
+            more="Move more words: all before the last.",
         ),
         Mistake(
-            "one number that stays is enough",
-            _one_stays,
-            "A model that reads the order is called blind because one number in its "
-            "vector never changes. How many must stay the same?",
-            "Look at the largest difference: any or all?",
+            name="one number that stays is enough",
+            function=_one_stays,
+            hint="A model that reads the order is called blind because one number in "
+            "its vector never changes. How many must stay the same?",
+            more="Look at the largest difference: any or all?",
         ),
         Mistake(
-            "only the first text of the batch is watched",
-            lambda outputs, ids: (
+            name="only the first text of the batch is watched",
+            function=lambda outputs, ids: (
                 not _moved(outputs(ids)[:1, -1], outputs(_reversed(ids))[:1, -1])
             ),
-            "A model that reads the order in another text is called blind. Which "
+            hint="A model that reads the order in another text is called blind. Which "
             "texts does your index keep?",
-            "The last output of each text: from “b t m”, only the t axis disappears.",
+            more="The last output of each text: from “b t m”, only the t axis "
+            "disappears.",
         ),
         Mistake(
-            "a small move is taken for rounding",
-            lambda outputs, ids: (
+            name="a small move is taken for rounding",
+            function=lambda outputs, ids: (
                 not _gap(outputs(ids), outputs(_reversed(ids)))[:, -1].max() > 0.1
             ),
-            "A model in which order matters only a little is called blind. How large "
-            "is a rounding error?",
-            "64-bit numbers differ by about 1e-15 when nothing has changed.",
+            hint="A model in which order matters only a little is called blind. How "
+            "large is a rounding error?",
+            more="64-bit numbers differ by about 1e-15 when nothing has changed.",
         ),
         Mistake(
-            "compared bit for bit",
-            lambda outputs, ids: torch.equal(
+            name="compared bit for bit",
+            function=lambda outputs, ids: torch.equal(
                 outputs(ids)[:, -1], outputs(_reversed(ids))[:, -1]
             ),
-            "A blind model whose sums are only rounded differently seems to read the "
-            "order.",
-            "Allow for rounding: torch.allclose, or a difference above 1e-5.",
+            hint="A blind model whose sums are only rounded differently seems to read "
+            "the order.",
+            more="Allow for rounding: torch.allclose, or a difference above 1e-5.",
         ),
         Mistake(
-            "upside down",
-            lambda outputs, ids: not order_blind(outputs, ids),
-            "Everything is found, but reported the wrong way around: True means blind.",
-            "What should a model with positions give?",
+            name="upside down",
+            function=lambda outputs, ids: not order_blind(outputs, ids),
+            hint="Everything is found, but reported the wrong way around: True means "
+            "blind.",
+            more="What should a model with positions give?",
         ),
     ),
-    "Reverse all words but the last and ask the model again. Compare the vectors of "
-    "the word that kept its place.",
+    hint="Reverse all words but the last and ask the model again. Compare the vectors "
+    "of the word that kept its place.",
     shared=order_blind,
 )
 
@@ -591,108 +601,111 @@ def _deaf(sources=lambda x: _other(x, slice(None), VOCAB), targets=None, places=
 
 
 SOURCE = Exercise(
-    "clinic.ignores_source",
-    "Gives True if logits(source, target), “b t v”, stay the same whatever the source "
-    "says. Fluent nonsense is what such a translator writes.",
-    ("logits", "source", "target", "vocab_size"),
-    deaf,
-    translators,
-    (
+    name="clinic.ignores_source",
+    statement="Gives True if logits(source, target), “b t v”, stay the same whatever "
+    "the source says. Fluent nonsense is what such a translator writes.",
+    takes=("logits", "source", "target", "vocab_size"),
+    reference=deaf,
+    cases=translators,
+    mistakes=(
         Mistake(
-            "the target is changed",
-            _deaf(lambda x: x, lambda x: _other(x, slice(None), VOCAB)),
-            "Every decoder listens to itself. What else should this one listen to?",
-            "Keep the target. Change the other argument.",
+            name="the target is changed",
+            function=_deaf(lambda x: x, lambda x: _other(x, slice(None), VOCAB)),
+            hint="Every decoder listens to itself. What else should this one listen "
+            "to?",
+            more="Keep the target. Change the other argument.",
         ),
         Mistake(
-            "only the last word of the source is changed",
-            _deaf(lambda x: _other(x, LAST, VOCAB)),
-            "A model that reads the first word only is called deaf.",
-            "Leave no word of the source as it was.",
+            name="only the last word of the source is changed",
+            function=_deaf(lambda x: _other(x, LAST, VOCAB)),
+            hint="A model that reads the first word only is called deaf.",
+            more="Leave no word of the source as it was.",
         ),
         Mistake(
-            "only the first word of the source is changed",
-            _deaf(lambda x: _other(x, FIRST, VOCAB)),
-            "A model that reads the last word only is called deaf.",
-            "Leave no word of the source as it was.",
+            name="only the first word of the source is changed",
+            function=_deaf(lambda x: _other(x, FIRST, VOCAB)),
+            hint="A model that reads the last word only is called deaf.",
+            more="Leave no word of the source as it was.",
         ),
         Mistake(
-            "the source is only turned around",
-            _deaf(lambda x: x.flip(1)),
-            "A model that reads a bag of words hears nothing new, and is called deaf.",
-            "The same words in a different order are still the same words. Take "
+            name="the source is only turned around",
+            function=_deaf(lambda x: x.flip(1)),
+            hint="A model that reads a bag of words hears nothing new, and is called "
+            "deaf.",
+            more="The same words in a different order are still the same words. Take "
             "different ones.",
         ),
         Mistake(
-            "sources change places",
-            _deaf(lambda x: x.roll(1, dims=0)),
-            "In a batch of one row, nothing has changed: a healthy translator is "
+            name="sources change places",
+            function=_deaf(lambda x: x.roll(1, dims=0)),
+            hint="In a batch of one row, nothing has changed: a healthy translator is "
             "called sick.",
-            "Do not borrow the words from another row. Take other ids.",
+            more="Do not borrow the words from another row. Take other ids.",
         ),
         Mistake(
-            "only the last output is watched",
-            _deaf(places=LAST),
-            "A model that listens while it writes the first word is called deaf.",
-            "One output that moves is enough, wherever it stands.",
+            name="only the last output is watched",
+            function=_deaf(places=LAST),
+            hint="A model that listens while it writes the first word is called deaf.",
+            more="One output that moves is enough, wherever it stands.",
         ),
         Mistake(
-            "only the first output is watched",
-            _deaf(places=FIRST),
-            "A model that listens while it writes the last word is called deaf.",
-            "One output that moves is enough, wherever it stands.",
+            name="only the first output is watched",
+            function=_deaf(places=FIRST),
+            hint="A model that listens while it writes the last word is called deaf.",
+            more="One output that moves is enough, wherever it stands.",
         ),
         Mistake(
-            "only the best words are compared",
-            lambda logits, source, target, size: torch.equal(
+            name="only the best words are compared",
+            function=lambda logits, source, target, size: torch.equal(
                 logits(source, target).argmax(-1),
                 logits(_other(source, slice(None), size), target).argmax(-1),
             ),
-            "A model that listens a little is called deaf: its logits move, its best "
-            "words stay.",
-            "Compare the logits themselves.",
+            hint="A model that listens a little is called deaf: its logits move, its "
+            "best words stay.",
+            more="Compare the logits themselves.",
         ),
         Mistake(
-            "only the first text of the batch is watched",
-            lambda logits, source, target, size: (
+            name="only the first text of the batch is watched",
+            function=lambda logits, source, target, size: (
                 not _moved(
                     logits(source, target)[:1],
                     logits(_other(source, slice(None), size), target)[:1],
                 )
             ),
-            "A model that listens in another text of the batch is called deaf.",
-            "Compare the logits of all texts.",
+            hint="A model that listens in another text of the batch is called deaf.",
+            more="Compare the logits of all texts.",
         ),
         Mistake(
-            "a small move is taken for rounding",
-            lambda logits, source, target, size: (
+            name="a small move is taken for rounding",
+            function=lambda logits, source, target, size: (
                 not _gap(
                     logits(source, target),
                     logits(_other(source, slice(None), size), target),
                 ).max()
                 > 0.1
             ),
-            "A model that listens a little is called deaf. How large is a rounding "
-            "error?",
-            "64-bit numbers differ by about 1e-15 when nothing has changed.",
+            hint="A model that listens a little is called deaf. How large is a "
+            "rounding error?",
+            more="64-bit numbers differ by about 1e-15 when nothing has changed.",
         ),
         Mistake(
-            "all words of the source become 0",
-            _deaf(torch.zeros_like),
-            "A word that is already 0 stays the same. A model that reads only that "
-            "word is called deaf.",
-            "Leave no word of the source as it was. What turns each into a different "
-            "word?",
+            name="all words of the source become 0",
+            function=_deaf(torch.zeros_like),
+            hint="A word that is already 0 stays the same. A model that reads only "
+            "that word is called deaf.",
+            more="Leave no word of the source as it was. What turns each into a "
+            "different word?",
         ),
         Mistake(
-            "upside down",
-            lambda logits, *given: not ignores_source(logits, *given),
-            "Everything is found, but reported the wrong way around: True means sick.",
-            "What should a model that listens give?",
+            name="upside down",
+            function=lambda logits, *given: not ignores_source(logits, *given),
+            hint="Everything is found, but reported the wrong way around: True means "
+            "sick.",
+            more="What should a model that listens give?",
         ),
     ),
-    "Call it twice, with the same target but with two sources that differ at every "
-    "place.",
+    hint="Call it twice, with the same target but with two sources that differ at "
+    "every place.",
     shared=ignores_source,
 )
 

@@ -79,84 +79,89 @@ def misjudges(loss: Loss, labels: Tensor, vocab_size: int) -> bool:
 
 
 KNOWN = Exercise(
-    "clinic.misjudges",
-    "Gives True unless loss(logits, labels), “b t v” against “b t”, is ln V for logits "
-    "of zeros and 0 for logits that are confident and correct (50 at the label, else "
-    "0), each to 0.001. No model is needed.",
-    ("loss", "labels", "vocab_size"),
-    misjudges,
-    _losses,
-    (
+    name="clinic.misjudges",
+    statement="Gives True unless loss(logits, labels), “b t v” against “b t”, is ln V "
+    "for logits of zeros and 0 for logits that are confident and correct (50 at the "
+    "label, else 0), each to 0.001. No model is needed.",
+    takes=("loss", "labels", "vocab_size"),
+    reference=misjudges,
+    cases=_losses,
+    mistakes=(
         Mistake(
-            "only logits of zeros are tried",
-            _judged(lambda zeros, sure, v: (zeros - math.log(v)).abs() > 1e-3),
-            "A loss with a second softmax goes unnoticed: it also gives ln V for "
+            name="only logits of zeros are tried",
+            function=_judged(lambda zeros, sure, v: (zeros - math.log(v)).abs() > 1e-3),
+            hint="A loss with a second softmax goes unnoticed: it also gives ln V for "
             "zeros.",
-            "There is a second kind of logits whose loss you know without computing.",
+            more="There is a second kind of logits whose loss you know without "
+            "computing.",
         ),
         Mistake(
-            "only sure logits are tried",
-            _judged(lambda zeros, sure, v: sure.abs() > 1e-3),
-            "A loss in bits goes unnoticed: 0 bits are 0 nats.",
-            "What is the loss per word of a model that knows nothing?",
+            name="only sure logits are tried",
+            function=_judged(lambda zeros, sure, v: sure.abs() > 1e-3),
+            hint="A loss in bits goes unnoticed: 0 bits are 0 nats.",
+            more="What is the loss per word of a model that knows nothing?",
         ),
         Mistake(
-            "one right number is enough",
-            _judged(
+            name="one right number is enough",
+            function=_judged(
                 lambda zeros, sure, v: (
                     (zeros - math.log(v)).abs() > 1e-3 and sure.abs() > 1e-3
                 )
             ),
-            "You require two wrong numbers. One is enough to make a loss sick.",
-            "Which word joins the two conditions: and, or?",
+            hint="You require two wrong numbers. One is enough to make a loss sick.",
+            more="Which word joins the two conditions: and, or?",
         ),
         Mistake(
-            "a loss that is too small passes",
-            _judged(lambda zeros, sure, v: zeros - math.log(v) > 1e-3 or sure > 1e-3),
-            "You only catch a loss that is too large. What about one in decimal "
+            name="a loss that is too small passes",
+            function=_judged(
+                lambda zeros, sure, v: zeros - math.log(v) > 1e-3 or sure > 1e-3
+            ),
+            hint="You only catch a loss that is too large. What about one in decimal "
             "digits, which is smaller than ln V?",
-            "A miss in either direction is a miss: compare the size of the difference.",
+            more="A miss in either direction is a miss: compare the size of the "
+            "difference.",
         ),
         Mistake(
-            "every loss is called sick",
-            lambda loss, labels, size: bool(
+            name="every loss is called sick",
+            function=lambda loss, labels, size: bool(
                 _judged(lambda zeros, sure, v: (zeros - math.log(v)).abs() > 1e-3)(
                     loss, labels, size
                 )
                 or loss(1.0 * F.one_hot(labels, size), labels).abs() > 1e-3
             ),
-            "A healthy loss gets True as well. Which of your two tests does it fail: "
-            "that of zeros, or that of confident logits?",
-            "Zeros cost the logarithm of vocab_size. Softmax turns a lead of 50 into a "
-            "probability of 1, and a lead of 1 does not.",
+            hint="A healthy loss gets True as well. Which of your two tests does it "
+            "fail: that of zeros, or that of confident logits?",
+            more="Zeros cost the logarithm of vocab_size. Softmax turns a lead of 50 "
+            "into a probability of 1, and a lead of 1 does not.",
         ),
         Mistake(
-            "a miss of less than one half passes",
-            _judged(
+            name="a miss of less than one half passes",
+            function=_judged(
                 lambda zeros, sure, v: (zeros - math.log(v)).abs() > 0.5 or sure > 0.5
             ),
-            "A loss that divides by one label too few goes unnoticed. How exactly do "
-            "you know the two numbers?",
-            "Forgive only rounding: 0.001 is more than enough.",
+            hint="A loss that divides by one label too few goes unnoticed. How exactly "
+            "do you know the two numbers?",
+            more="Forgive only rounding: 0.001 is more than enough.",
         ),
         Mistake(
-            "the logarithm to base 2",
-            _judged(
+            name="the logarithm to base 2",
+            function=_judged(
                 lambda zeros, sure, v: (
                     (zeros - math.log2(v)).abs() > 1e-3 or sure.abs() > 1e-3
                 )
             ),
-            "The loss in bits is called healthy, and the one in nats sick.",
-            "F.cross_entropy counts in nats, with the natural logarithm.",
+            hint="The loss in bits is called healthy, and the one in nats sick.",
+            more="F.cross_entropy counts in nats, with the natural logarithm.",
         ),
         Mistake(
-            "upside down",
-            lambda *given: not misjudges(*given),
-            "Everything is found, but reported the wrong way around: True means sick.",
-            "A healthy loss should give False.",
+            name="upside down",
+            function=lambda *given: not misjudges(*given),
+            hint="Everything is found, but reported the wrong way around: True means "
+            "sick.",
+            more="A healthy loss should give False.",
         ),
     ),
-    "Make logits of zeros, and compare their loss with math.log(vocab_size). Make "
+    hint="Make logits of zeros, and compare their loss with math.log(vocab_size). Make "
     "logits with 50 at the label, for instance from F.one_hot, and compare their loss "
     "with 0. A miss in either is enough for an alarm.",
 )
@@ -222,91 +227,94 @@ def _labels(batch):
 
 
 COUNT = Exercise(
-    "clinic.never_a_label",
-    "Gives the ids below vocab_size, in order, that are a label in none of "
+    name="clinic.never_a_label",
+    statement="Gives the ids below vocab_size, in order, that are a label in none of "
     "batches(0) … batches(steps - 1), each (inputs, labels) “b t”; -100 is no label. "
     "What is never a label is never written.",
-    ("batches", "steps", "vocab_size"),
-    never_a_label,
-    _texts,
-    (
+    takes=("batches", "steps", "vocab_size"),
+    reference=never_a_label,
+    cases=_texts,
+    mistakes=(
         Mistake(
-            "the inputs are counted",
-            _counted(lambda batch: batch[0]),
-            "A token that is only ever read is missing from your list.",
-            "Which of the two tensors holds what the loss asks for?",
+            name="the inputs are counted",
+            function=_counted(lambda batch: batch[0]),
+            hint="A token that is only ever read is missing from your list.",
+            more="Which of the two tensors holds what the loss asks for?",
         ),
         Mistake(
-            "inputs count as well",
-            _counted(torch.cat),
-            "The first token of each text is read but never asked for.",
-            "Look at the labels alone.",
+            name="inputs count as well",
+            function=_counted(torch.cat),
+            hint="The first token of each text is read but never asked for.",
+            more="Look at the labels alone.",
         ),
         Mistake(
-            "only the first batch is counted",
-            _counted(_labels, lambda steps: range(1)),
-            "What the first batch lacks may come in the second.",
-            "One batch is a sample. Go through all steps.",
+            name="only the first batch is counted",
+            function=_counted(_labels, lambda steps: range(1)),
+            hint="What the first batch lacks may come in the second.",
+            more="One batch is a sample. Go through all steps.",
         ),
         Mistake(
-            "only the last batch is counted",
-            _counted(_labels, lambda steps: range(steps - 1, steps)),
-            "Your count starts anew with each batch, or looks at the last one only.",
-            "Collect into a single set, made before the loop.",
+            name="only the last batch is counted",
+            function=_counted(_labels, lambda steps: range(steps - 1, steps)),
+            hint="Your count starts anew with each batch, or looks at the last one "
+            "only.",
+            more="Collect into a single set, made before the loop.",
         ),
         Mistake(
-            "the last batch is left out",
-            _counted(_labels, lambda steps: range(steps - 1)),
-            "An id that occurs in the last batch only is on your list.",
-            "range(steps) already ends with steps - 1.",
+            name="the last batch is left out",
+            function=_counted(_labels, lambda steps: range(steps - 1)),
+            hint="An id that occurs in the last batch only is on your list.",
+            more="range(steps) already ends with steps - 1.",
         ),
         Mistake(
-            "the first batch is left out",
-            _counted(_labels, lambda steps: range(1, steps)),
-            "An id that occurs in the first batch only is on your list.",
-            "With which number do the steps begin?",
+            name="the first batch is left out",
+            function=_counted(_labels, lambda steps: range(1, steps)),
+            hint="An id that occurs in the first batch only is on your list.",
+            more="With which number do the steps begin?",
         ),
         Mistake(
-            "id 0 is never counted",
-            _counted(lambda batch: batch[1].clamp(min=0)[batch[1] > 0]),
-            "A label of 0 is missing from your count. Which labels ask for nothing?",
-            "Only -100 is no label. 0 is an id like any other.",
+            name="id 0 is never counted",
+            function=_counted(lambda batch: batch[1].clamp(min=0)[batch[1] > 0]),
+            hint="A label of 0 is missing from your count. Which labels ask for "
+            "nothing?",
+            more="Only -100 is no label. 0 is an id like any other.",
         ),
         Mistake(
-            "missing in one batch is enough",
-            _missing_in_one,
-            "You list an id as soon as one batch lacks it. In how many of the batches "
-            "must it be missing?",
-            "Collect the labels of all batches first. Ask once, at the end.",
+            name="missing in one batch is enough",
+            function=_missing_in_one,
+            hint="You list an id as soon as one batch lacks it. In how many of the "
+            "batches must it be missing?",
+            more="Collect the labels of all batches first. Ask once, at the end.",
         ),
         Mistake(
-            "the labels that occur are listed",
-            lambda batches, steps, vocab_size: sorted(
+            name="the labels that occur are listed",
+            function=lambda batches, steps, vocab_size: sorted(
                 {*range(vocab_size)} - {*never_a_label(batches, steps, vocab_size)}
             ),
-            "You list what is asked for. What is missing?",
-            "Begin with all ids, and take away those that you found.",
+            hint="You list what is asked for. What is missing?",
+            more="Begin with all ids, and take away those that you found.",
         ),
         Mistake(
-            "-100 counts from the end",
-            lambda batches, steps, vocab_size: [
+            name="-100 counts from the end",
+            function=lambda batches, steps, vocab_size: [
                 id
                 for id in never_a_label(batches, steps, vocab_size)
                 if id != (-100) % vocab_size
             ],
-            "A label of -100 was taken for an id. It says that nothing is asked here.",
-            "Leave out the negative labels before you count.",
+            hint="A label of -100 was taken for an id. It says that nothing is asked "
+            "here.",
+            more="Leave out the negative labels before you count.",
         ),
         Mistake(
-            "-100 counts as id 0",
-            _counted(lambda batch: batch[1].clamp(min=0)),
-            "Padding makes id 0 a label in your count. A label of -100 says that "
+            name="-100 counts as id 0",
+            function=_counted(lambda batch: batch[1].clamp(min=0)),
+            hint="Padding makes id 0 a label in your count. A label of -100 says that "
             "nothing is asked here.",
-            "Leave the negative labels out; do not give them another id.",
+            more="Leave the negative labels out; do not give them another id.",
         ),
     ),
-    "Collect the labels of all steps in a set. Then go through range(vocab_size) and "
-    "keep what is not in it.",
+    hint="Collect the labels of all steps in a set. Then go through range(vocab_size) "
+    "and keep what is not in it.",
 )
 
 

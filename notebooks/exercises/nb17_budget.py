@@ -71,29 +71,32 @@ def _square(config):
 
 
 PARAMETERS = Exercise(
-    "scaling.parameters",
-    "Gives the number of parameters of a LlamaLM from its config, for grouped heads "
-    "(num_kv_heads) and untied tables (tied=False), too. Every cost follows from it.",
-    ("config",),
-    parameters,
-    _configs,
-    (
+    name="scaling.parameters",
+    statement="Gives the number of parameters of a LlamaLM from its config, for "
+    "grouped heads (num_kv_heads) and untied tables (tied=False), too. Every cost "
+    "follows from it.",
+    takes=("config",),
+    reference=parameters,
+    cases=_configs,
+    mistakes=(
         Mistake(
-            "keys and values as wide as queries",
-            lambda c: parameters(c) + _wide(c),
-            "With fewer heads for keys and values two of the four matrices get narrow.",
-            "A head has d_model / num_heads columns. How many heads do the keys have?",
+            name="keys and values as wide as queries",
+            function=lambda c: parameters(c) + _wide(c),
+            hint="With fewer heads for keys and values two of the four matrices get "
+            "narrow.",
+            more="A head has d_model / num_heads columns. How many heads do the keys "
+            "have?",
         ),
         Mistake(
-            "fewer heads of keys make wider keys",
-            lambda c: parameters(c) + _wider(c),
-            "With fewer key heads your model has more parameters. Which way up is "
+            name="fewer heads of keys make wider keys",
+            function=lambda c: parameters(c) + _wider(c),
+            hint="With fewer key heads your model has more parameters. Which way up is "
             "your ratio of the two head counts?",
-            "Keys are as wide as all of their heads together.",
+            more="Keys are as wide as all of their heads together.",
         ),
         Mistake(
-            "one column for each head of keys",
-            lambda c: (
+            name="one column for each head of keys",
+            function=lambda c: (
                 parameters(c)
                 - 2
                 * c.num_layers
@@ -101,86 +104,90 @@ PARAMETERS = Exercise(
                 * c.num_kv_heads
                 * (c.d_model // c.num_heads - 1)
             ),
-            "Keys and values get narrower with fewer heads, but not as narrow as that.",
-            "A head of keys has d_model / num_heads columns.",
+            hint="Keys and values get narrower with fewer heads, but not as narrow as "
+            "that.",
+            more="A head of keys has d_model / num_heads columns.",
         ),
         Mistake(
-            "only one of keys and values gets narrow",
-            lambda c: parameters(c) + c.num_layers * _narrow(c),
-            "With fewer heads for keys and values, your count is too large by part "
-            "of one matrix in a block. Which of the four get narrower?",
-            "Each head of keys has its own head of values.",
+            name="only one of keys and values gets narrow",
+            function=lambda c: parameters(c) + c.num_layers * _narrow(c),
+            hint="With fewer heads for keys and values, your count is too large by "
+            "part of one matrix in a block. Which of the four get narrower?",
+            more="Each head of keys has its own head of values.",
         ),
         Mistake(
-            "the output gets narrow as well",
-            lambda c: parameters(c) - c.num_layers * _narrow(c),
-            "With fewer heads for keys and values, your count is short by part of one "
-            "matrix in a block. How many heads does the output projection read?",
-            "Each query head has a context: the output reads them all.",
+            name="the output gets narrow as well",
+            function=lambda c: parameters(c) - c.num_layers * _narrow(c),
+            hint="With fewer heads for keys and values, your count is short by part of "
+            "one matrix in a block. How many heads does the output projection read?",
+            more="Each query head has a context: the output reads them all.",
         ),
         Mistake(
-            "all four matrices get narrow",
-            lambda c: parameters(c) - c.num_layers * 2 * _narrow(c),
-            "Queries and the output keep all their heads. Which matrices get narrow?",
-            "num_kv_heads counts the heads of keys and of values, and no others.",
+            name="all four matrices get narrow",
+            function=lambda c: parameters(c) - c.num_layers * 2 * _narrow(c),
+            hint="Queries and the output keep all their heads. Which matrices get "
+            "narrow?",
+            more="num_kv_heads counts the heads of keys and of values, and no others.",
         ),
         Mistake(
-            "keys and values narrow on both sides",
-            lambda c: parameters(c) - _square(c),
-            "Keys and values come from a stream of the full width. Which side of their "
-            "matrices is narrow?",
-            "From d_model numbers in to num_kv_heads heads out.",
+            name="keys and values narrow on both sides",
+            function=lambda c: parameters(c) - _square(c),
+            hint="Keys and values come from a stream of the full width. Which side of "
+            "their matrices is narrow?",
+            more="From d_model numbers in to num_kv_heads heads out.",
         ),
         Mistake(
-            "two matrices in the feed-forward network",
-            lambda c: parameters(c) - c.num_layers * c.d_model * c.d_ff,
-            "In LLaMA's feed-forward network one matrix is a gate. Count again.",
-            "Widen, gate, narrow (notebook 12).",
+            name="two matrices in the feed-forward network",
+            function=lambda c: parameters(c) - c.num_layers * c.d_model * c.d_ff,
+            hint="In LLaMA's feed-forward network one matrix is a gate. Count again.",
+            more="Widen, gate, narrow (notebook 12).",
         ),
         Mistake(
-            "one norm in a block",
-            lambda c: parameters(c) - c.num_layers * c.d_model,
-            "It is short by one vector of width d_model for each block.",
-            "How many sublayers does a block have, and what comes before each?",
+            name="one norm in a block",
+            function=lambda c: parameters(c) - c.num_layers * c.d_model,
+            hint="It is short by one vector of width d_model for each block.",
+            more="How many sublayers does a block have, and what comes before each?",
         ),
         Mistake(
-            "no norms",
-            lambda c: parameters(c) - (2 * c.num_layers + 1) * c.d_model,
-            "Your count is only slightly short: by a few vectors of width d_model.",
-            "A norm scales every number in the stream. Where are the norms?",
+            name="no norms",
+            function=lambda c: parameters(c) - (2 * c.num_layers + 1) * c.d_model,
+            hint="Your count is only slightly short: by a few vectors of width "
+            "d_model.",
+            more="A norm scales every number in the stream. Where are the norms?",
         ),
         Mistake(
-            "the last norm is missing",
-            lambda c: parameters(c) - c.d_model,
-            "It is short by one vector of width d_model.",
-            "What stands between the last block and the logits?",
+            name="the last norm is missing",
+            function=lambda c: parameters(c) - c.d_model,
+            hint="It is short by one vector of width d_model.",
+            more="What stands between the last block and the logits?",
         ),
         Mistake(
-            "the tables are always tied",
-            lambda c: parameters(c) - (0 if c.tied else _table(c)),
-            "With tied=False it is short by a whole table. One setting is unused.",
-            "Which matrix makes logits, when the embedding does not?",
+            name="the tables are always tied",
+            function=lambda c: parameters(c) - (0 if c.tied else _table(c)),
+            hint="With tied=False it is short by a whole table. One setting is unused.",
+            more="Which matrix makes logits, when the embedding does not?",
         ),
         Mistake(
-            "the tables are never tied",
-            lambda c: parameters(c) + (_table(c) if c.tied else 0),
-            "Tied means that the embedding is used twice but exists once.",
-            "Look at config.tied.",
+            name="the tables are never tied",
+            function=lambda c: parameters(c) + (_table(c) if c.tied else 0),
+            hint="Tied means that the embedding is used twice but exists once.",
+            more="Look at config.tied.",
         ),
         Mistake(
-            "tied the wrong way around",
-            lambda c: parameters(c) + (_table(c) if c.tied else -_table(c)),
-            "The tied model has two tables, the other has one. What does tied mean?",
-            "Tied: one table reads and writes.",
+            name="tied the wrong way around",
+            function=lambda c: parameters(c) + (_table(c) if c.tied else -_table(c)),
+            hint="The tied model has two tables, the other has one. What does tied "
+            "mean?",
+            more="Tied: one table reads and writes.",
         ),
         Mistake(
-            "no embedding",
-            lambda c: parameters(c) - _table(c),
-            "You left out a whole table.",
-            "Each word of the vocabulary has a vector.",
+            name="no embedding",
+            function=lambda c: parameters(c) - _table(c),
+            hint="You left out a whole table.",
+            more="Each word of the vocabulary has a vector.",
         ),
     ),
-    "Begin with the formula from section 2. Two of its four m² terms hold only "
+    hint="Begin with the formula from section 2. Two of its four m² terms hold only "
     "with full heads, and vm only with tied tables.",
 )
 
@@ -204,62 +211,65 @@ def _trainings(generator):
 
 
 FLOPS = Exercise(
-    "scaling.flops",
-    "Gives all FLOPs of a training: 6 per token and matrix entry (`matrices` is their "
-    "number), and those of attention's own two products, over the length, the width "
-    "and all layers. In long texts these dominate.",
-    ("matrices", "layers", "width", "length", "tokens"),
-    flops,
-    _trainings,
-    (
+    name="scaling.flops",
+    statement="Gives all FLOPs of a training: 6 per token and matrix entry (`matrices` "
+    "is their number), and those of attention's own two products, over the length, the "
+    "width and all layers. In long texts these dominate.",
+    takes=("matrices", "layers", "width", "length", "tokens"),
+    reference=flops,
+    cases=_trainings,
+    mistakes=(
         Mistake(
-            "forward only",
-            lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3,
-            "That is the cost of writing. Training also runs backward.",
-            "Every product of the forward pass has two in the backward pass.",
+            name="forward only",
+            function=lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3,
+            hint="That is the cost of writing. Training also runs backward.",
+            more="Every product of the forward pass has two in the backward pass.",
         ),
         Mistake(
-            "one product in the backward pass",
-            lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3 * 2,
-            "Backward costs more than forward. Which two gradients does a product "
+            name="one product in the backward pass",
+            function=lambda n, layers, m, t, d: flops(n, layers, m, t, d) // 3 * 2,
+            hint="Backward costs more than forward. Which two gradients does a product "
             "have?",
-            "One for its input, one for its weights.",
+            more="One for its input, one for its weights.",
         ),
         Mistake(
-            "attention's own products are missing",
-            lambda n, layers, m, t, d: 6 * n * d,
-            "The rule of thumb, 6 N D. Which products have no weights of their own?",
-            "Queries meet keys, and weights meet values.",
+            name="attention's own products are missing",
+            function=lambda n, layers, m, t, d: 6 * n * d,
+            hint="The rule of thumb, 6 N D. Which products have no weights of their "
+            "own?",
+            more="Queries meet keys, and weights meet values.",
         ),
         Mistake(
-            "half of attention's own products",
-            lambda n, layers, m, t, d: (6 * n + 6 * layers * t * m) * d,
-            "Half of these products are missing. Did you count only one of the two, "
-            "or leave out what the mask hides?",
-            "Contexts cost as much as scores. And a masked score counts, too.",
+            name="half of attention's own products",
+            function=lambda n, layers, m, t, d: (6 * n + 6 * layers * t * m) * d,
+            hint="Half of these products are missing. Did you count only one of the "
+            "two, or leave out what the mask hides?",
+            more="Contexts cost as much as scores. And a masked score counts, too.",
         ),
         Mistake(
-            "attention in one layer",
-            lambda n, layers, m, t, d: flops(n, 1, m, t, d),
-            "Each layer has its own attention. One argument is unused.",
-            "The first argument holds the matrices of all layers, not these products.",
+            name="attention in one layer",
+            function=lambda n, layers, m, t, d: flops(n, 1, m, t, d),
+            hint="Each layer has its own attention. One argument is unused.",
+            more="The first argument holds the matrices of all layers, not these "
+            "products.",
         ),
         Mistake(
-            "attention only forward",
-            lambda n, layers, m, t, d: (6 * n + 4 * layers * t * m) * d,
-            "Attention's products have no weights, and yet gradients pass through "
+            name="attention only forward",
+            function=lambda n, layers, m, t, d: (6 * n + 4 * layers * t * m) * d,
+            hint="Attention's products have no weights, and yet gradients pass through "
             "them.",
-            "Each product of the forward pass has two in the backward pass, these too.",
+            more="Each product of the forward pass has two in the backward pass, these "
+            "too.",
         ),
         Mistake(
-            "the length squared for each token",
-            lambda n, layers, m, t, d: (6 * n + 12 * layers * m * t**2) * d,
-            "The square belongs to a whole text. You count the work for one token, "
-            "then multiply by the number of tokens.",
-            "How many keys does one query meet?",
+            name="the length squared for each token",
+            function=lambda n, layers, m, t, d: (6 * n + 12 * layers * m * t**2) * d,
+            hint="The square belongs to a whole text. You count the work for one "
+            "token, then multiply by the number of tokens.",
+            more="How many keys does one query meet?",
         ),
     ),
-    "Forward, for one token: 2 per number in a matrix. A score is a dot product "
+    hint="Forward, for one token: 2 per number in a matrix. A score is a dot product "
     "over the width, all heads together: 2 · width for each key.",
 )
 

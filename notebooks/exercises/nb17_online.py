@@ -67,69 +67,73 @@ def _replaced(top, total, mixed, scores, values):
 
 
 ONLINE = Exercise(
-    "scaling.online_softmax",
-    "Takes top “q 1”, total “q 1” and mixed “q d” of the keys so far, scores “q k” and "
-    "values “k d” of the next block; gives the new (top, total, mixed). So no table of "
-    "all scores is ever stored.",
-    ("top", "total", "mixed", "scores", "values"),
-    update,
-    _blocks,
-    (
+    name="scaling.online_softmax",
+    statement="Takes top “q 1”, total “q 1” and mixed “q d” of the keys so far, scores "
+    "“q k” and values “k d” of the next block; gives the new (top, total, mixed). So "
+    "no table of all scores is ever stored.",
+    takes=("top", "total", "mixed", "scores", "values"),
+    reference=update,
+    cases=_blocks,
+    mistakes=(
         Mistake(
-            "nothing is rescaled",
-            _wrong(shrink_total=False, shrink_mixed=False),
-            "A new largest score has come, but your old sums still use the earlier "
-            "one. What must both be multiplied by?",
-            "Every old weight was exp(score − old top). It should be exp(score − new).",
+            name="nothing is rescaled",
+            function=_wrong(shrink_total=False, shrink_mixed=False),
+            hint="A new largest score has come, but your old sums still use the "
+            "earlier one. What must both be multiplied by?",
+            more="Every old weight was exp(score − old top). It should be exp(score − "
+            "new).",
         ),
         Mistake(
-            "only the sum is rescaled",
-            _wrong(shrink_mixed=False),
-            "Your total is right. The values mixed so far hold old weights, too.",
-            "mixed needs the factor that total has.",
+            name="only the sum is rescaled",
+            function=_wrong(shrink_mixed=False),
+            hint="Your total is right. The values mixed so far hold old weights, too.",
+            more="mixed needs the factor that total has.",
         ),
         Mistake(
-            "only the mixed values are rescaled",
-            _wrong(shrink_total=False),
-            "Your mixed values are right. The total still adds weights of two scales.",
-            "total needs the factor that mixed has.",
+            name="only the mixed values are rescaled",
+            function=_wrong(shrink_total=False),
+            hint="Your mixed values are right. The total still adds weights of two "
+            "scales.",
+            more="total needs the factor that mixed has.",
         ),
         Mistake(
-            "the largest score of the block alone",
-            _wrong(only=True),
-            "Your top forgets the earlier blocks: it may fall from block to block.",
-            "Compare the maximum of this block with the one that you were handed.",
+            name="the largest score of the block alone",
+            function=_wrong(only=True),
+            hint="Your top forgets the earlier blocks: it may fall from block to "
+            "block.",
+            more="Compare the maximum of this block with the one that you were handed.",
         ),
         Mistake(
-            "the old largest score stays",
-            _wrong(old=True),
-            "Right in exact arithmetic, but your top never moves. A large score in a "
-            "later block overflows.",
-            "torch.maximum of two things.",
+            name="the old largest score stays",
+            function=_wrong(old=True),
+            hint="Right in exact arithmetic, but your top never moves. A large score "
+            "in a later block overflows.",
+            more="torch.maximum of two things.",
         ),
         Mistake(
-            "divided already",
-            _divided,
-            "You have divided the mixed values, so the next block cannot add to them.",
-            "The division by total comes once, after the last block.",
+            name="divided already",
+            function=_divided,
+            hint="You have divided the mixed values, so the next block cannot add to "
+            "them.",
+            more="The division by total comes once, after the last block.",
         ),
         Mistake(
-            "the factor upside down",
-            _upside_down,
-            "Your old sums grow when a larger score arrives. They should shrink.",
-            "exp(old − new), which is at most 1.",
+            name="the factor upside down",
+            function=_upside_down,
+            hint="Your old sums grow when a larger score arrives. They should shrink.",
+            more="exp(old − new), which is at most 1.",
         ),
         Mistake(
-            "the blocks before are lost",
-            _replaced,
-            "That is the softmax of this block alone, without its division. Two "
+            name="the blocks before are lost",
+            function=_replaced,
+            hint="That is the softmax of this block alone, without its division. Two "
             "arguments are unused.",
-            "Add to total and to mixed, after shrinking them.",
+            more="Add to total and to mixed, after shrinking them.",
         ),
     ),
-    "Begin with the new top: the larger of the old one and this block's maximum. The "
-    "block's weights are exp(scores − new top). The old sums shrink by exp(old top − "
-    "new top). Then add.",
+    hint="Begin with the new top: the larger of the old one and this block's maximum. "
+    "The block's weights are exp(scores − new top). The old sums shrink by exp(old top "
+    "− new top). Then add.",
 )
 
 

@@ -60,128 +60,136 @@ def _parts(generator):
 
 
 MEAN = Exercise(
-    "scaling.mean_over_ranks",
-    "Gives the loss that one process would report, from the mean loss of each rank "
-    "(tensor “r”) and the labels of each rank (a list of tensors “b t”; −100 does not "
-    "count). Otherwise two ranks train a different model than one process.",
-    ("losses", "labels"),
-    mean_over_ranks,
-    _parts,
-    (
+    name="scaling.mean_over_ranks",
+    statement="Gives the loss that one process would report, from the mean loss of "
+    "each rank (tensor “r”) and the labels of each rank (a list of tensors “b t”; −100 "
+    "does not count). Otherwise two ranks train a different model than one process.",
+    takes=("losses", "labels"),
+    reference=mean_over_ranks,
+    cases=_parts,
+    mistakes=(
         Mistake(
-            "every rank weighs the same",
-            lambda losses, labels: losses.mean().item(),
-            "A rank with two labels counts as much as one with twenty.",
-            "Weight each loss by a number from its rank. Which one?",
+            name="every rank weighs the same",
+            function=lambda losses, labels: losses.mean().item(),
+            hint="A rank with two labels counts as much as one with twenty.",
+            more="Weight each loss by a number from its rank. Which one?",
         ),
         Mistake(
-            "every rank with labels weighs the same",
-            lambda losses, labels: losses.nanmean().item(),
-            "Ranks without labels are left out, as they should be. But two labels "
+            name="every rank with labels weighs the same",
+            function=lambda losses, labels: losses.nanmean().item(),
+            hint="Ranks without labels are left out, as they should be. But two labels "
             "count as much as twenty.",
-            "Weight each loss by a number from its rank. Which one?",
+            more="Weight each loss by a number from its rank. Which one?",
         ),
         Mistake(
-            "weighed by rows",
-            lambda losses, labels: _weighted(losses, [len(part) for part in labels]),
-            "Ranks with the same number of rows count the same. Are their rows "
+            name="weighed by rows",
+            function=lambda losses, labels: _weighted(
+                losses, [len(part) for part in labels]
+            ),
+            hint="Ranks with the same number of rows count the same. Are their rows "
             "equally long?",
-            "What is a mean loss averaged over? Weight by that.",
+            more="What is a mean loss averaged over? Weight by that.",
         ),
         Mistake(
-            "weighed by rows, and no labels cost 0",
-            lambda losses, labels: _weighted(
+            name="weighed by rows, and no labels cost 0",
+            function=lambda losses, labels: _weighted(
                 losses.nan_to_num(0.0), [len(part) for part in labels]
             ),
-            "A rank without labels counts as a loss of 0, and the others are weighted "
-            "by their rows.",
-            "What is a mean loss averaged over? Weight by that, and leave out ranks "
-            "without labels.",
+            hint="A rank without labels counts as a loss of 0, and the others are "
+            "weighted by their rows.",
+            more="What is a mean loss averaged over? Weight by that, and leave out "
+            "ranks without labels.",
         ),
         Mistake(
-            "weighed by rows, where there are labels",
-            lambda losses, labels: _weighted(
+            name="weighed by rows, where there are labels",
+            function=lambda losses, labels: _weighted(
                 losses.nan_to_num(0.0),
                 [len(part) * (n > 0) for part, n in _pairs(labels)],
             ),
-            "A rank without labels is left out. The others are weighted by their "
+            hint="A rank without labels is left out. The others are weighted by their "
             "rows, long or short.",
-            "What is a mean loss averaged over? Weight by that.",
+            more="What is a mean loss averaged over? Weight by that.",
         ),
         Mistake(
-            "labels of 0 do not count",
-            lambda losses, labels: _weighted(
+            name="labels of 0 do not count",
+            function=lambda losses, labels: _weighted(
                 losses.nan_to_num(0.0), [int((part > 0).sum()) for part in labels]
             ),
-            "Your counts leave out the labels that are 0. Which labels do not count?",
-            "Only −100 is no label. 0 is an id like any other.",
+            hint="Your counts leave out the labels that are 0. Which labels do not "
+            "count?",
+            more="Only −100 is no label. 0 is an id like any other.",
         ),
         Mistake(
-            "padding counts",
-            lambda losses, labels: _weighted(losses, [part.numel() for part in labels]),
-            "You weight by all places. Some labels were left out of each rank's mean.",
-            "A label of −100 does not count.",
+            name="padding counts",
+            function=lambda losses, labels: _weighted(
+                losses, [part.numel() for part in labels]
+            ),
+            hint="You weight by all places. Some labels were left out of each rank's "
+            "mean.",
+            more="A label of −100 does not count.",
         ),
         Mistake(
-            "padding counts, where there are labels",
-            lambda losses, labels: _weighted(
+            name="padding counts, where there are labels",
+            function=lambda losses, labels: _weighted(
                 losses.nan_to_num(0.0),
                 [part.numel() * (n > 0) for part, n in _pairs(labels)],
             ),
-            "A rank without labels is left out. The others are weighted by all their "
-            "places, even padded ones.",
-            "A label of −100 does not count.",
+            hint="A rank without labels is left out. The others are weighted by all "
+            "their places, even padded ones.",
+            more="A label of −100 does not count.",
         ),
         Mistake(
-            "padding counts, and no labels cost 0",
-            lambda losses, labels: _weighted(
+            name="padding counts, and no labels cost 0",
+            function=lambda losses, labels: _weighted(
                 losses.nan_to_num(0.0), [part.numel() for part in labels]
             ),
-            "You weight by all places, and a rank without labels counts as a loss of "
-            "0. Over which labels does a rank take its mean?",
-            "A label of −100 does not count, and neither does a rank of nothing but "
-            "−100.",
+            hint="You weight by all places, and a rank without labels counts as a loss "
+            "of 0. Over which labels does a rank take its mean?",
+            more="A label of −100 does not count, and neither does a rank of nothing "
+            "but −100.",
         ),
         Mistake(
-            "weighed by the padding",
-            lambda losses, labels: _weighted(
+            name="weighed by the padding",
+            function=lambda losses, labels: _weighted(
                 losses, [part.numel() - n + 1e-9 for part, n in _pairs(labels)]
             ),
-            "You count the labels that do not count.",
-            "Turn the comparison with −100 around.",
+            hint="You count the labels that do not count.",
+            more="Turn the comparison with −100 around.",
         ),
         Mistake(
-            "the sum",
-            lambda losses, labels: _sum(losses, labels),
-            "That is the sum of the losses of all labels. A mean is wanted.",
-            "Divide by the number of all labels.",
+            name="the sum",
+            function=lambda losses, labels: _sum(losses, labels),
+            hint="That is the sum of the losses of all labels. A mean is wanted.",
+            more="Divide by the number of all labels.",
         ),
         Mistake(
-            "divided by the ranks",
-            lambda losses, labels: _sum(losses, labels) / len(labels),
-            "You add up over labels, and divide by ranks.",
-            "After multiplying by the labels, how many things did you add up?",
+            name="divided by the ranks",
+            function=lambda losses, labels: _sum(losses, labels) / len(labels),
+            hint="You add up over labels, and divide by ranks.",
+            more="After multiplying by the labels, how many things did you add up?",
         ),
         Mistake(
-            "times the number of ranks",
-            lambda losses, labels: len(labels) * mean_over_ranks(losses, labels),
-            "Your result is too large by a factor: the number of ranks.",
-            "The shares n / Σn already add up to one.",
+            name="times the number of ranks",
+            function=lambda losses, labels: (
+                len(labels) * mean_over_ranks(losses, labels)
+            ),
+            hint="Your result is too large by a factor: the number of ranks.",
+            more="The shares n / Σn already add up to one.",
         ),
         Mistake(
-            "a rank without labels spoils the rest",
-            lambda losses, labels: _weighted(losses, _counts(labels)),
-            "A mean of no labels is nan. What is 0 · nan?",
-            "Leave out the ranks that have no label before you multiply.",
+            name="a rank without labels spoils the rest",
+            function=lambda losses, labels: _weighted(losses, _counts(labels)),
+            hint="A mean of no labels is nan. What is 0 · nan?",
+            more="Leave out the ranks that have no label before you multiply.",
         ),
         Mistake(
-            "rank 0 alone",
-            lambda losses, labels: losses[0].item(),
-            "That is what rank 0 knows before it has heard the others.",
-            "Which argument is unused?",
+            name="rank 0 alone",
+            function=lambda losses, labels: losses[0].item(),
+            hint="That is what rank 0 knows before it has heard the others.",
+            more="Which argument is unused?",
         ),
     ),
-    (
+    hint=(
         "Count the labels of each rank first, without those that are −100.",
         "Loss times label count is a sum over labels. The sums of all ranks can be "
         "added.",

@@ -21,52 +21,52 @@ def _exponents(generator):
 
 
 HALVING = Exercise(
-    "scaling.halving",
-    "Gives the factor k in compute that halves the loss, from the exponent b: "
-    "k^(−b) = 1/2. It turns an exponent into a bill.",
-    ("b",),
-    halving,
-    _exponents,
-    (
+    name="scaling.halving",
+    statement="Gives the factor k in compute that halves the loss, from the exponent "
+    "b: k^(−b) = 1/2. It turns an exponent into a bill.",
+    takes=("b",),
+    reference=halving,
+    cases=_exponents,
+    mistakes=(
         Mistake(
-            "a fraction of the compute",
-            lambda b: 0.5 ** (1 / b),
-            "Your k is below 1: does less compute give a lower loss?",
-            "Mind the minus in k^(−b).",
+            name="a fraction of the compute",
+            function=lambda b: 0.5 ** (1 / b),
+            hint="Your k is below 1: does less compute give a lower loss?",
+            more="Mind the minus in k^(−b).",
         ),
         Mistake(
-            "the exponent itself",
-            lambda b: 2**b,
-            "Put your k in: does k^(−b) give one half?",
-            "To undo “to the power b”, which power do you need?",
+            name="the exponent itself",
+            function=lambda b: 2**b,
+            hint="Put your k in: does k^(−b) give one half?",
+            more="To undo “to the power b”, which power do you need?",
         ),
         Mistake(
-            "half to the power b",
-            lambda b: 0.5**b,
-            "That is the share of the loss left by twice the compute. How much "
+            name="half to the power b",
+            function=lambda b: 0.5**b,
+            hint="That is the share of the loss left by twice the compute. How much "
             "compute leaves half?",
-            "To undo “to the power b”, which power do you need?",
+            more="To undo “to the power b”, which power do you need?",
         ),
         Mistake(
-            "as if the law were a line",
-            lambda b: 2 / b,
-            "Dividing by b undoes a multiplication. Here b is an exponent.",
-            "To undo “to the power b”, which power do you need?",
+            name="as if the law were a line",
+            function=lambda b: 2 / b,
+            hint="Dividing by b undoes a multiplication. Here b is an exponent.",
+            more="To undo “to the power b”, which power do you need?",
         ),
         Mistake(
-            "tenfold, not half",
-            lambda b: 10 ** (1 / b),
-            "This divides the loss by ten.",
-            "Which number stands on the right of the equation?",
+            name="tenfold, not half",
+            function=lambda b: 10 ** (1 / b),
+            hint="This divides the loss by ten.",
+            more="Which number stands on the right of the equation?",
         ),
         Mistake(
-            "e, not 2",
-            lambda b: math.exp(1 / b),
-            "This divides the loss by e, 2.7.",
-            "Which number stands on the right of the equation?",
+            name="e, not 2",
+            function=lambda b: math.exp(1 / b),
+            hint="This divides the loss by e, 2.7.",
+            more="Which number stands on the right of the equation?",
         ),
     ),
-    "Raise both sides of k^(−b) = 1/2 to a power that leaves k alone.",
+    hint="Raise both sides of k^(−b) = 1/2 to a power that leaves k alone.",
 )
 
 

@@ -32,83 +32,86 @@ def _of(rewards, std, mean=None):
 
 
 ADVANTAGES = Exercise(
-    "after.advantages",
-    "Gives for rewards “requests answers” how much better each answer is than its "
-    "group: minus the mean, divided by the standard deviation plus 1e-4. So the unit "
-    "of the rewards does not matter: points or per cent give the same.",
-    ("rewards",),
-    advantages,
-    _rewards,
-    (
+    name="after.advantages",
+    statement="Gives for rewards “requests answers” how much better each answer is "
+    "than its group: minus the mean, divided by the standard deviation plus 1e-4. So "
+    "the unit of the rewards does not matter: points or per cent give the same.",
+    takes=("rewards",),
+    reference=advantages,
+    cases=_rewards,
+    mistakes=(
         Mistake(
-            "the mean of the whole batch",
-            lambda rewards: _of(
+            name="the mean of the whole batch",
+            function=lambda rewards: _of(
                 rewards,
                 rewards.std(dim=1, keepdim=True, correction=0) + 1e-4,
                 rewards.mean(),
             ),
-            "You compare each answer with answers to other requests.",
-            "The mean belongs to a group, a row. Keep the axis.",
+            hint="You compare each answer with answers to other requests.",
+            more="The mean belongs to a group, a row. Keep the axis.",
         ),
         Mistake(
-            "one group for all",
-            lambda rewards: _of(
+            name="one group for all",
+            function=lambda rewards: _of(
                 rewards, rewards.std(correction=0) + 1e-4, rewards.mean()
             ),
-            "You treat the whole batch as one group.",
-            "Mean and standard deviation of each row.",
+            hint="You treat the whole batch as one group.",
+            more="Mean and standard deviation of each row.",
         ),
         Mistake(
-            "one standard deviation for all",
-            lambda rewards: _of(rewards, rewards.std(correction=0) + 1e-4),
-            "The means are right. Your standard deviation is taken over all requests.",
-            "Each row has a standard deviation of its own.",
+            name="one standard deviation for all",
+            function=lambda rewards: _of(rewards, rewards.std(correction=0) + 1e-4),
+            hint="The means are right. Your standard deviation is taken over all "
+            "requests.",
+            more="Each row has a standard deviation of its own.",
         ),
         Mistake(
-            "along the wrong axis",
-            lambda rewards: advantages(rewards.T).T,
-            "You compare answers with the same number, not answers to the same "
+            name="along the wrong axis",
+            function=lambda rewards: advantages(rewards.T).T,
+            hint="You compare answers with the same number, not answers to the same "
             "request.",
-            "A row is a request: reduce along its answers, dim=1.",
+            more="A row is a request: reduce along its answers, dim=1.",
         ),
         Mistake(
-            "not divided",
-            lambda rewards: _of(rewards, 1),
-            "The mean of each row is removed, but the rows still differ in scale.",
-            "Divide by the standard deviation of the row.",
+            name="not divided",
+            function=lambda rewards: _of(rewards, 1),
+            hint="The mean of each row is removed, but the rows still differ in scale.",
+            more="Divide by the standard deviation of the row.",
         ),
         Mistake(
-            "no mean",
-            lambda rewards: _of(
+            name="no mean",
+            function=lambda rewards: _of(
                 rewards, rewards.std(dim=1, keepdim=True, correction=0) + 1e-4, 0
             ),
-            "With rewards above 0 every answer would be pushed up.",
-            "Subtract the mean of the row first.",
+            hint="With rewards above 0 every answer would be pushed up.",
+            more="Subtract the mean of the row first.",
         ),
         Mistake(
-            "the variance, not its root",
-            lambda rewards: _of(
+            name="the variance, not its root",
+            function=lambda rewards: _of(
                 rewards, rewards.var(dim=1, keepdim=True, correction=0) + 1e-4
             ),
-            "You divide by the mean square, not by its root.",
-            "The standard deviation is the root of the variance.",
+            hint="You divide by the mean square, not by its root.",
+            more="The standard deviation is the root of the variance.",
         ),
         Mistake(
-            "divided by n − 1",
-            lambda rewards: _of(rewards, rewards.std(dim=1, keepdim=True) + 1e-4),
-            "Your standard deviation divides by n − 1, as `std` does by default.",
-            "You have all answers of the group: correction=0.",
+            name="divided by n − 1",
+            function=lambda rewards: _of(
+                rewards, rewards.std(dim=1, keepdim=True) + 1e-4
+            ),
+            hint="Your standard deviation divides by n − 1, as `std` does by default.",
+            more="You have all answers of the group: correction=0.",
         ),
         Mistake(
-            "nothing is added",
-            lambda rewards: _of(
+            name="nothing is added",
+            function=lambda rewards: _of(
                 rewards, rewards.std(dim=1, keepdim=True, correction=0)
             ),
-            "A group of equal rewards gives nan.",
-            "Add 1e-4 to the standard deviation before you divide.",
+            hint="A group of equal rewards gives nan.",
+            more="Add 1e-4 to the standard deviation before you divide.",
         ),
     ),
-    "The mean of each row, with keepdim=True. Its standard deviation, with "
+    hint="The mean of each row, with keepdim=True. Its standard deviation, with "
     "correction=0. Add 1e-4 to that. Subtract, then divide.",
 )
 
@@ -131,69 +134,76 @@ def _pairs(generator):
 
 
 PENALTY = Exercise(
-    "after.penalty",
-    "Gives the mean of exp(d) − d − 1 over all drawn tokens, with d = reference − "
-    "log_probs (both “n t”). It is 0 where the model has not moved, and positive "
-    "wherever it has.",
-    ("log_probs", "reference"),
-    penalty,
-    _pairs,
-    (
+    name="after.penalty",
+    statement="Gives the mean of exp(d) − d − 1 over all drawn tokens, with d = "
+    "reference − log_probs (both “n t”). It is 0 where the model has not moved, and "
+    "positive wherever it has.",
+    takes=("log_probs", "reference"),
+    reference=penalty,
+    cases=_pairs,
+    mistakes=(
         Mistake(
-            "d is turned round",
-            lambda log_probs, reference: penalty(reference, log_probs),
-            "Your d is log_probs − reference.",
-            "d is what the old model gives, minus what the new one gives.",
+            name="d is turned round",
+            function=lambda log_probs, reference: penalty(reference, log_probs),
+            hint="Your d is log_probs − reference.",
+            more="d is what the old model gives, minus what the new one gives.",
         ),
         Mistake(
-            "the plain difference",
-            lambda log_probs, reference: (log_probs - reference).mean(),
-            "Yours can be negative: then moving away would be rewarded.",
-            "exp(d) − d − 1 is never below 0.",
+            name="the plain difference",
+            function=lambda log_probs, reference: (log_probs - reference).mean(),
+            hint="Yours can be negative: then moving away would be rewarded.",
+            more="exp(d) − d − 1 is never below 0.",
         ),
         Mistake(
-            "the squared difference",
-            lambda log_probs, reference: (log_probs - reference).square().mean(),
-            "A square is twice as large for small steps, and far off for large ones.",
-            "Use the exponential in the formula.",
+            name="the squared difference",
+            function=lambda log_probs, reference: (
+                (log_probs - reference).square().mean()
+            ),
+            hint="A square is twice as large for small steps, and far off for large "
+            "ones.",
+            more="Use the exponential in the formula.",
         ),
         Mistake(
-            "half the square",
-            lambda log_probs, reference: (log_probs - reference).square().mean() / 2,
-            "That is only the start of its series. For large steps it is far off.",
-            "Use the exponential in the formula.",
+            name="half the square",
+            function=lambda log_probs, reference: (
+                (log_probs - reference).square().mean() / 2
+            ),
+            hint="That is only the start of its series. For large steps it is far off.",
+            more="Use the exponential in the formula.",
         ),
         Mistake(
-            "the sum",
-            lambda log_probs, reference: (
+            name="the sum",
+            function=lambda log_probs, reference: (
                 penalty(log_probs, reference) * log_probs.numel()
             ),
-            "Yours grows with the number of tokens.",
-            "The mean over all tokens.",
+            hint="Yours grows with the number of tokens.",
+            more="The mean over all tokens.",
         ),
         Mistake(
-            "no minus one",
-            lambda log_probs, reference: penalty(log_probs, reference) + 1,
-            "Where nothing has moved yours is 1, not 0.",
-            "exp(0) is 1: subtract it.",
+            name="no minus one",
+            function=lambda log_probs, reference: penalty(log_probs, reference) + 1,
+            hint="Where nothing has moved yours is 1, not 0.",
+            more="exp(0) is 1: subtract it.",
         ),
         Mistake(
-            "the exponential alone",
-            lambda log_probs, reference: ((reference - log_probs).exp() - 1).mean(),
-            "The −d is missing, so yours falls below 0.",
-            "exp(d) − d − 1.",
+            name="the exponential alone",
+            function=lambda log_probs, reference: (
+                (reference - log_probs).exp() - 1
+            ).mean(),
+            hint="The −d is missing, so yours falls below 0.",
+            more="exp(d) − d − 1.",
         ),
         Mistake(
-            "a mean for each row",
-            lambda log_probs, reference: (
+            name="a mean for each row",
+            function=lambda log_probs, reference: (
                 (reference - log_probs).exp() - (reference - log_probs) - 1
             ).mean(dim=-1),
-            "You give a number for each row.",
-            "One number: the mean over all tokens.",
+            hint="You give a number for each row.",
+            more="One number: the mean over all tokens.",
         ),
     ),
-    "d is reference − log_probs. Then compute exp(d) − d − 1 for each token. Finally, "
-    "take the mean.",
+    hint="d is reference − log_probs. Then compute exp(d) − d − 1 for each token. "
+    "Finally, take the mean.",
     trains=True,
 )
 
@@ -232,65 +242,69 @@ def _first(words):
 
 
 REWARD = Exercise(
-    "after.reward",
-    "Gives 1.0 for the words of an answer whose first sentence, up to the first “.”, "
-    "has the name exactly once and at least six words; else 0.0. A count of names "
-    "would pay for repeating.",
-    ("words", "name"),
-    reward,
-    _texts,
-    (
+    name="after.reward",
+    statement="Gives 1.0 for the words of an answer whose first sentence, up to the "
+    "first “.”, has the name exactly once and at least six words; else 0.0. A count of "
+    "names would pay for repeating.",
+    takes=("words", "name"),
+    reference=reward,
+    cases=_texts,
+    mistakes=(
         Mistake(
-            "it counts the names",
-            lambda words, name: float(words.count(name)),
-            "“Tim was Tim was Tim” earns three from your function.",
-            "That is the loophole. Pay 1.0 or nothing.",
+            name="it counts the names",
+            function=lambda words, name: float(words.count(name)),
+            hint="“Tim was Tim was Tim” earns three from your function.",
+            more="That is the loophole. Pay 1.0 or nothing.",
         ),
         Mistake(
-            "names may come again",
-            lambda words, name: float(
+            name="names may come again",
+            function=lambda words, name: float(
                 "." in words and len(_first(words)) >= 6 and name in _first(words)
             ),
-            "A sentence that says the name four times gets your full reward.",
-            "Exactly once: count, and compare with 1.",
+            hint="A sentence that says the name four times gets your full reward.",
+            more="Exactly once: count, and compare with 1.",
         ),
         Mistake(
-            "the whole answer is read",
-            lambda words, name: float(
+            name="the whole answer is read",
+            function=lambda words, name: float(
                 "." in words and len(words) >= 6 and words.count(name) == 1
             ),
-            "You look for the name in the whole answer.",
-            "Only the words before the first period are judged.",
+            hint="You look for the name in the whole answer.",
+            more="Only the words before the first period are judged.",
         ),
         Mistake(
-            "short sentences pass",
-            lambda words, name: float("." in words and _first(words).count(name) == 1),
-            "“Tim .” gets your full reward: the shortest cheat.",
-            "Ask for at least six words before the period.",
+            name="short sentences pass",
+            function=lambda words, name: float(
+                "." in words and _first(words).count(name) == 1
+            ),
+            hint="“Tim .” gets your full reward: the shortest cheat.",
+            more="Ask for at least six words before the period.",
         ),
         Mistake(
-            "it need not end",
-            lambda words, name: float(
+            name="it need not end",
+            function=lambda words, name: float(
                 len(_first(words)) >= 6 and _first(words).count(name) == 1
             ),
-            "An answer without a period passes.",
-            "No period, no sentence: 0.0.",
+            hint="An answer without a period passes.",
+            more="No period, no sentence: 0.0.",
         ),
         Mistake(
-            "more than six words",
-            lambda words, name: float(len(_first(words)) > 6 and reward(words, name)),
-            "A sentence of exactly six words gets nothing.",
-            "“At least” includes six.",
+            name="more than six words",
+            function=lambda words, name: float(
+                len(_first(words)) > 6 and reward(words, name)
+            ),
+            hint="A sentence of exactly six words gets nothing.",
+            more="“At least” includes six.",
         ),
         Mistake(
-            "the period is counted as a word",
-            lambda words, name: reward(["", *words], name),
-            "A sentence of five words passes.",
-            "Count the words before the period, without it.",
+            name="the period is counted as a word",
+            function=lambda words, name: reward(["", *words], name),
+            hint="A sentence of five words passes.",
+            more="Count the words before the period, without it.",
         ),
     ),
-    "Without a period the reward is 0.0. Keep the words before the first one. Count "
-    "the name in them, and compare with 1. Ask for at least six words.",
+    hint="Without a period the reward is 0.0. Keep the words before the first one. "
+    "Count the name in them, and compare with 1. Ask for at least six words.",
 )
 
 

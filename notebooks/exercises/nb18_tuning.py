@@ -33,65 +33,72 @@ def _shifted(prompt, answer, hidden):
 
 
 LABELS = Exercise(
-    "after.answer_labels",
-    "Gives (inputs, labels) of equal length from the ids of a prompt and its answer: "
-    "label −100 where the next token belongs to the prompt. The model should learn to "
-    "answer, not to ask.",
-    ("prompt", "answer"),
-    answer_labels,
-    _requests,
-    (
+    name="after.answer_labels",
+    statement="Gives (inputs, labels) of equal length from the ids of a prompt and its "
+    "answer: label −100 where the next token belongs to the prompt. The model should "
+    "learn to answer, not to ask.",
+    takes=("prompt", "answer"),
+    reference=answer_labels,
+    cases=_requests,
+    mistakes=(
         Mistake(
-            "the prompt counts too",
-            lambda prompt, answer: _shifted(prompt, answer, 0),
-            "Your labels ask the model to write the request as well.",
-            "Which labels belong to the prompt? Put −100 there.",
+            name="the prompt counts too",
+            function=lambda prompt, answer: _shifted(prompt, answer, 0),
+            hint="Your labels ask the model to write the request as well.",
+            more="Which labels belong to the prompt? Put −100 there.",
         ),
         Mistake(
-            "the first token of the answer is hidden",
-            lambda prompt, answer: _shifted(prompt, answer, len(prompt)),
-            "One −100 too many: how does the model learn to begin an answer?",
-            "At the last token of the prompt the next token is the answer's first.",
+            name="the first token of the answer is hidden",
+            function=lambda prompt, answer: _shifted(prompt, answer, len(prompt)),
+            hint="One −100 too many: how does the model learn to begin an answer?",
+            more="At the last token of the prompt the next token is the answer's "
+            "first.",
         ),
         Mistake(
-            "the last token of the prompt is a label",
-            lambda prompt, answer: _shifted(prompt, answer, max(0, len(prompt) - 2)),
-            "One −100 too few: the last token of the prompt is asked for.",
-            "A prompt of n tokens has n − 1 labels of its own.",
+            name="the last token of the prompt is a label",
+            function=lambda prompt, answer: _shifted(
+                prompt, answer, max(0, len(prompt) - 2)
+            ),
+            hint="One −100 too few: the last token of the prompt is asked for.",
+            more="A prompt of n tokens has n − 1 labels of its own.",
         ),
         Mistake(
-            "the labels are not shifted",
-            lambda prompt, answer: (
+            name="the labels are not shifted",
+            function=lambda prompt, answer: (
                 (prompt + answer)[:-1],
                 [-100] * len(prompt) + answer[:-1],
             ),
-            "Each of your labels is the token at its own place, not the one after it.",
-            "The label at place t is the token at t + 1.",
+            hint="Each of your labels is the token at its own place, not the one after "
+            "it.",
+            more="The label at place t is the token at t + 1.",
         ),
         Mistake(
-            "nothing is cut",
-            lambda prompt, answer: (prompt + answer, [-100] * len(prompt) + answer),
-            "Inputs and labels are as long as prompt and answer together.",
-            "The last token has nothing after it: it is a label, not an input.",
+            name="nothing is cut",
+            function=lambda prompt, answer: (
+                prompt + answer,
+                [-100] * len(prompt) + answer,
+            ),
+            hint="Inputs and labels are as long as prompt and answer together.",
+            more="The last token has nothing after it: it is a label, not an input.",
         ),
         Mistake(
-            "the inputs lack the prompt",
-            lambda prompt, answer: (answer[:-1], answer[1:]),
-            "The prompt is gone: what is the model answering?",
-            "It stays in the inputs. Only its labels are hidden.",
+            name="the inputs lack the prompt",
+            function=lambda prompt, answer: (answer[:-1], answer[1:]),
+            hint="The prompt is gone: what is the model answering?",
+            more="It stays in the inputs. Only its labels are hidden.",
         ),
         Mistake(
-            "the answer is hidden",
-            lambda prompt, answer: (
+            name="the answer is hidden",
+            function=lambda prompt, answer: (
                 (prompt + answer)[:-1],
                 (prompt + answer)[1 : len(prompt)] + [-100] * len(answer),
             ),
-            "You hide the answer and ask for the prompt.",
-            "It should be the other way around.",
+            hint="You hide the answer and ask for the prompt.",
+            more="It should be the other way around.",
         ),
     ),
-    "Join prompt and answer. The inputs are all ids but the last. The labels are all "
-    "ids but the first. A prompt of n tokens has n − 1 of them: put −100 there.",
+    hint="Join prompt and answer. The inputs are all ids but the last. The labels are "
+    "all ids but the first. A prompt of n tokens has n − 1 of them: put −100 there.",
 )
 
 
@@ -112,62 +119,70 @@ def _layers(generator):
 
 
 LORA = Exercise(
-    "after.lora",
-    "Gives y “b t n” for x “b t m”: the frozen layer, weight “n m”, plus `scale` times "
-    "what the thin matrices down “r m” and up “n r” make of x. They have r · (m + n) "
-    "numbers, not m · n.",
-    ("x", "weight", "down", "up", "scale"),
-    lora,
-    _layers,
-    (
+    name="after.lora",
+    statement="Gives y “b t n” for x “b t m”: the frozen layer, weight “n m”, plus "
+    "`scale` times what the thin matrices down “r m” and up “n r” make of x. They have "
+    "r · (m + n) numbers, not m · n.",
+    takes=("x", "weight", "down", "up", "scale"),
+    reference=lora,
+    cases=_layers,
+    mistakes=(
         Mistake(
-            "the frozen layer is missing",
-            lambda x, weight, down, up, scale: scale * x @ down.T @ up.T,
-            "Only the thin matrices are left: with `up` at zero it gives zeros.",
-            "LoRA adds to what the frozen layer gives.",
+            name="the frozen layer is missing",
+            function=lambda x, weight, down, up, scale: scale * x @ down.T @ up.T,
+            hint="Only the thin matrices are left: with `up` at zero it gives zeros.",
+            more="LoRA adds to what the frozen layer gives.",
         ),
         Mistake(
-            "no scale",
-            lambda x, weight, down, up, scale: lora(x, weight, down, up, 1.0),
-            "You add the product at full size, whatever `scale` says.",
-            "Multiply it before you add it.",
+            name="no scale",
+            function=lambda x, weight, down, up, scale: lora(x, weight, down, up, 1.0),
+            hint="You add the product at full size, whatever `scale` says.",
+            more="Multiply it before you add it.",
         ),
         Mistake(
-            "the scale is on both terms",
-            lambda x, weight, down, up, scale: scale * lora(x, weight, down, up, 1.0),
-            "The frozen layer is scaled as well: the model does not start out "
+            name="the scale is on both terms",
+            function=lambda x, weight, down, up, scale: (
+                scale * lora(x, weight, down, up, 1.0)
+            ),
+            hint="The frozen layer is scaled as well: the model does not start out "
             "unchanged.",
-            "The scale belongs to the thin matrices alone.",
+            more="The scale belongs to the thin matrices alone.",
         ),
         Mistake(
-            "the scale is on the frozen layer",
-            lambda x, weight, down, up, scale: scale * x @ weight.T + x @ down.T @ up.T,
-            "You scale what should stay as it was.",
-            "The scale belongs to the thin matrices.",
+            name="the scale is on the frozen layer",
+            function=lambda x, weight, down, up, scale: (
+                scale * x @ weight.T + x @ down.T @ up.T
+            ),
+            hint="You scale what should stay as it was.",
+            more="The scale belongs to the thin matrices.",
         ),
         Mistake(
-            "the scale is squared",
-            lambda x, weight, down, up, scale: lora(x, weight, down, up, scale**2),
-            "The thin matrices are scaled twice.",
-            "Scale at one of the two matrices, or at the end.",
+            name="the scale is squared",
+            function=lambda x, weight, down, up, scale: lora(
+                x, weight, down, up, scale**2
+            ),
+            hint="The thin matrices are scaled twice.",
+            more="Scale at one of the two matrices, or at the end.",
         ),
         Mistake(
-            "the product is subtracted",
-            lambda x, weight, down, up, scale: lora(x, weight, down, up, -scale),
-            "The second term has the wrong sign.",
-            "LoRA adds.",
+            name="the product is subtracted",
+            function=lambda x, weight, down, up, scale: lora(
+                x, weight, down, up, -scale
+            ),
+            hint="The second term has the wrong sign.",
+            more="LoRA adds.",
         ),
         Mistake(
-            "the terms are multiplied",
-            lambda x, weight, down, up, scale: (
+            name="the terms are multiplied",
+            function=lambda x, weight, down, up, scale: (
                 x @ weight.T * (1 + scale * (x @ down.T) @ up.T)
             ),
-            "You multiply the two terms.",
-            "Both start from x, and they are added.",
+            hint="You multiply the two terms.",
+            more="Both start from x, and they are added.",
         ),
     ),
-    "The frozen layer gives x @ weight.T. The thin matrices go down first: "
-    "x @ down.T is “b t r”. Then up: times up.T it is “b t n”. Scale it and add.",
+    hint="The frozen layer gives x @ weight.T. The thin matrices go down first: x @ "
+    "down.T is “b t r”. Then up: times up.T it is “b t n”. Scale it and add.",
     trains=True,
 )
 

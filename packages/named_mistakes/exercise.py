@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mistake:
     """A wrong answer that people often write, with two hints.
 
@@ -23,7 +23,7 @@ class Mistake:
     also: tuple[Callable[..., Any], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Exercise:
     """A task whose answer is a function or, with `predicts`, a value.
 

@@ -317,7 +317,14 @@ def test_a_name_is_given_only_for_the_mistake_itself():
         takes=("a",),
         reference=lambda a: a**2,
         cases=lambda g: [(2,), (int(torch.randint(4, 99, (), generator=g)),)],
-        mistakes=(Mistake("doubled", lambda a: 2 * a, "Twice?", "Times itself."),),
+        mistakes=(
+            Mistake(
+                name="doubled",
+                function=lambda a: 2 * a,
+                hint="Twice?",
+                more="Times itself.",
+            ),
+        ),
         hint="Times itself.",
     )
     drawn = {a for (a,) in exercise.cases(torch.Generator().manual_seed(0))}
