@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install -qq --disable-pip-version-check
-IN_NOTEBOOK_ENV := $(RUN) -m tests.support.notebook_environment $(RUN)
+IN_NOTEBOOK_ENV := $(RUN) -m tools.notebook_environment $(RUN)
 PYTEST := $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The name of a stamp says where, for which packages and from which files something was
@@ -67,7 +67,7 @@ measure: $(DEV_READY) $(MODELS_READY)  ## write down how long each test and each
 	@$(PYTEST) --measure
 
 data: $(READY)  ## fetch real stories, sentence pairs and a tokenizer into data/
-	@$(RUN) -m tests.support.fetch_data
+	@$(RUN) -m tools.fetch_data
 
 diff: $(DEV_READY)  ## show what changed in a notebook: NB=01 AGAINST=HEAD~3; WEB=1: in the browser
 	@$(VENV)/bin/nbdiff$(if $(WEB),-web) $(or $(AGAINST),HEAD) notebooks/$(NB)*.ipynb

@@ -21,15 +21,15 @@ class ReadOnlyOriginals(AsyncLargeFileManager):
     An original begins with a line that leads to the reader's own copy.
     """
 
-    def is_writable(self, path: str) -> bool:  # noqa: D102
+    def is_writable(self, path: str) -> bool:
         ours = any(fnmatch(path.strip("/"), pattern) for pattern in OURS)
         return not ours and super().is_writable(path)
 
-    def should_list(self, name: str) -> bool:  # noqa: D102
+    def should_list(self, name: str) -> bool:
         unlisted = any(fnmatch(name, pattern) for pattern in UNLISTED)
         return not unlisted and super().should_list(name)
 
-    async def get(self, path: str, *args: Any, **options: Any) -> dict[str, Any]:  # noqa: D102
+    async def get(self, path: str, *args: Any, **options: Any) -> dict[str, Any]:
         model = await super().get(path, *args, **options)
         if model["type"] == "notebook" and model["content"] and not model["writable"]:
             model["content"]["metadata"] |= kernel_metadata()

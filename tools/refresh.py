@@ -1,7 +1,7 @@
 """`make refresh`: run notebooks anew and store their outputs in a normal form.
 
 Knows which data are served here, and by which data stored outputs were made. Is run in
-the notebooks' environment (`tests.support.notebook_environment`).
+the notebooks' environment (`tools.notebook_environment`).
 """
 
 import argparse
@@ -17,8 +17,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from nbval_strict.fingerprint import fingerprint
-from tests.support.mirror_data import data_fingerprint
-from tests.support.notebook_rules import ROOT, touches_real_data
+from tools.mirror_data import data_fingerprint
+from tools.notebook_rules import ROOT, touches_real_data
 from tools.working_copies import find_notebook
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}

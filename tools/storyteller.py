@@ -33,7 +33,7 @@ def write_page(path: Path) -> Path:
 
 def take_pictures() -> None:
     """Write images/storyteller.png and the moving images/storyteller.webp."""
-    from tests.support.browser_page import browser, watched
+    from tools.browser_page import browser, watched
 
     frames: list[Image.Image] = []
     lengths: list[int] = []

@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 
-from tests.support.browser_page import browser, watched
 from tests.support.browser_views import BERTVIZ, OURS, found, serious, use_all
+from tools.browser_page import browser, watched
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,6 @@ from course_utils.views import (
 )
 from course_utils.views.frames import show_frames
 from course_utils.views.sampling import NAMED
-from tests.support.browser_page import browser, exported, jupyterlab, notebook, watched
 from tests.support.browser_views import (
     BERTVIZ,
     OURS,
@@ -47,6 +46,7 @@ from tests.support.every_view import (
 )
 from tests.support.hostile import HOSTILE
 from tests.support.view_data import GLOWS, changes, numbers, payload, stored_outputs
+from tools.browser_page import browser, exported, jupyterlab, notebook, watched
 from tools.working_copies import QUIET_LAB
 
 pytestmark = pytest.mark.slow

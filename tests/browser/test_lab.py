@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import nbformat
 import pytest
 
-from tests.support.browser_page import browser, jupyterlab, notebook, watched
+from tools.browser_page import browser, jupyterlab, notebook, watched
 from tools.working_copies import BUTTONS, QUIET_LAB, READ_ONLY, lay_copies
 
 pytestmark = pytest.mark.slow

@@ -19,10 +19,10 @@ from course_utils.recording import record
 from course_utils.tokenizer import train_bpe, train_words
 from known_worlds.stories import story
 from tests.browser.test_browser import SCREENSHOTS
-from tests.support.browser_page import browser, jupyterlab, notebook, watched
 from tests.support.browser_views import serious
 from tests.support.hostile import HOSTILE
 from tests.support.view_data import stored_outputs
+from tools.browser_page import browser, jupyterlab, notebook, watched
 
 pytestmark = pytest.mark.slow
 

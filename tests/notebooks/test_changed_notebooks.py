@@ -9,7 +9,7 @@ import pytest
 
 from nbval_strict.plugin import quiet_variables
 from tests.support import changed_notebooks as changed
-from tests.support.notebook_environment import ROOT
+from tools.notebook_environment import ROOT
 
 PROGRAM = """
 import os, subprocess, sys

@@ -7,7 +7,7 @@ import pytest
 
 from nbval_strict.plugin import expect_none
 from tests.support.notebook_code import PATHS, texts
-from tests.support.notebook_rules import ROOT
+from tools.notebook_rules import ROOT
 
 FOLDER = ROOT / "notebooks"
 NAMES = {path.name: number for number, path in PATHS.items()}

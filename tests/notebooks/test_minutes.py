@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.support.notebook_code import NOTEBOOKS, texts
-from tests.support.notebook_rules import ROOT, joined, minutes
+from tools.notebook_rules import ROOT, joined, minutes
 
 PAGE = (ROOT / "notebooks" / "book" / "first_afternoon.md").read_text("utf-8")
 STOPS = re.findall(r"^\| \d \| .*?\(\.\./(\d\d)_\S+?\) \| (\d+) \|", PAGE, re.M)

@@ -15,7 +15,7 @@ from course_utils.diagnostics import dead_parameters
 from course_utils.feedforward import FeedForward
 from course_utils.positions import rotary_table
 from tests.support.notebook_code import code_cells
-from tests.support.notebook_rules import joined
+from tools.notebook_rules import joined
 
 SIZES = {"d_model": 24, "num_heads": 4, "num_layers": 1, "d_ff": 40}
 NAMES = ("cosines", "likeness", "OurFeedForward", "Block", "Pasted", "joins")

@@ -10,7 +10,7 @@ from torch import nn
 from course_utils.recurrent import RecurrentSeq2Seq
 from tests.support import notebook_code
 from tests.support.notebook_code import code_cells, texts
-from tests.support.notebook_rules import joined
+from tools.notebook_rules import joined
 
 BATCH, SOURCE, TARGET, WIDTH, VOCAB = 2, 5, 4, 6, 13
 SPECIAL = SimpleNamespace(pad_id=0, bos_id=1, eos_id=2)

@@ -12,7 +12,7 @@ from course_utils.intervening import activation_patch, intervene
 from course_utils.models import Classifier
 from course_utils.recording import record
 from tests.support.notebook_code import code_cells
-from tests.support.notebook_rules import joined
+from tools.notebook_rules import joined
 
 CLASSES, VOCABULARY = 7, 11
 STACK = StackConfig(d_model=12, num_heads=3, num_layers=2, d_ff=16, max_length=9)

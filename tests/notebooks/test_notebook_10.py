@@ -10,7 +10,7 @@ from course_utils import bpe
 from known_worlds.stories import story
 from tests.support.bank import BANK
 from tests.support.notebook_code import code_cells
-from tests.support.notebook_rules import ROOT
+from tools.notebook_rules import ROOT
 
 TEXTS = [story(0).text, "bàn bàn bạn", "потому что устала", "🙂🙂 🙂", "aaaa aaa"]
 REFERENCE = bpe.train(TEXTS[:3], 320)

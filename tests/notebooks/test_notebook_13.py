@@ -28,7 +28,7 @@ from course_utils.training.optimizers import build_optimizers
 from known_worlds.story_grammar import load_grammar
 from tests.support import notebook_code
 from tests.support.notebook_code import code_cells, texts
-from tests.support.notebook_rules import joined
+from tools.notebook_rules import joined
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("with_history", "count_runs", "table_loss")

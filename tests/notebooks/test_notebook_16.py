@@ -15,7 +15,7 @@ import torch
 from bug_clinic import clinic, patient
 from named_mistakes import memory, progress, session
 from tests.support.notebook_code import NOTEBOOKS, texts
-from tests.support.notebook_rules import joined
+from tools.notebook_rules import joined
 
 # case -> (the broken piece, repairs, repairs that do not help)
 REPAIRS = {

@@ -11,7 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from nbval_strict.plugin import quiet_variables
-from tests.support.notebook_environment import ROOT
+from tools.notebook_environment import ROOT
 
 REFUSED = {
     "address": "import socket; s = socket.socket(); s.settimeout(9);"
@@ -41,7 +41,7 @@ def test_every_way_out_is_closed(way, tmp_path):
 @pytest.mark.slow
 def test_a_command_runs_beside_the_mirror_and_keeps_its_exit_code():
     code = "from os import environ as e; print(e['HF_ENDPOINT'], e['TQDM_DISABLE'])"
-    command = ["-m", "tests.support.notebook_environment", sys.executable, "-c"]
+    command = ["-m", "tools.notebook_environment", sys.executable, "-c"]
     done = subprocess.run(
         [sys.executable, *command, f"{code};exit(3)"],
         cwd=ROOT,

@@ -8,7 +8,7 @@ from nbval_strict.arithmetic import PINNED
 from nbval_strict.plugin import expect_none
 from tests.support.bank import BANK, BANKS
 from tests.support.notebook_code import NOTEBOOKS, code_cells
-from tests.support.notebook_rules import ROOT, is_ignored, style, style_problems
+from tools.notebook_rules import ROOT, is_ignored, style, style_problems
 
 # How many cells may run without being compared: trainings and measured times.
 IGNORED = {"08": 1, "12": 2, "14": 2}

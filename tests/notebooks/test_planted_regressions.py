@@ -23,9 +23,9 @@ from nbval_strict import bridge, plugin
 from nbval_strict.figures import figure_problems
 from nbval_strict.plugin import expect_none, quiet_variables
 from tests.support import course_notebooks
-from tests.support.mirror_data import trained_model
-from tests.support.notebook_environment import PATH
-from tests.support.notebook_rules import ROOT, problems, style, style_problems
+from tools.mirror_data import trained_model
+from tools.notebook_environment import PATH
+from tools.notebook_rules import ROOT, problems, style, style_problems
 from tools.refresh import refresh
 
 pytestmark = pytest.mark.slow

@@ -18,8 +18,8 @@ import pytest
 from course_utils import records
 from course_utils.records import load_record, load_script
 from tests.support.notebook_code import NOTEBOOKS, code_cells
-from tests.support.notebook_rules import ROOT
 from tools import record as tool
+from tools.notebook_rules import ROOT
 
 FOLDER = ROOT / records.FOLDER
 SCRIPTS = {path.stem for path in FOLDER.glob("nb[0-9][0-9]_*.py")}

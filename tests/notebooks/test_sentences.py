@@ -13,8 +13,8 @@ import pytest
 
 from nbval_strict.plugin import expect_none
 from tests.support.notebook_code import NOTEBOOKS, texts
-from tests.support.notebook_rules import ROOT, joined
 from tests.support.sentences import unsupported_numbers, wrong_units
+from tools.notebook_rules import ROOT, joined
 
 LIST = Path(__file__).with_name("quoted_numbers.txt")
 QUOTED = {

@@ -11,7 +11,7 @@ import pytest
 
 from nbval_strict.plugin import expect_none
 from tests.support.notebook_code import NOTEBOOKS
-from tests.support.notebook_rules import code_cells, is_ignored, joined
+from tools.notebook_rules import code_cells, is_ignored, joined
 
 NUMBER = r"(-?[\d.,]+)"
 # The number of a notebook, and for each cell: a piece of its source, the pattern of its

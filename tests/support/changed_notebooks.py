@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from nbval_strict.workers import is_worker, shared
-from tests.support.mirror_data import data_fingerprint
-from tests.support.notebook_environment import ROOT
+from tools.mirror_data import data_fingerprint
+from tools.notebook_environment import ROOT
 
 ALWAYS = (
     "pyproject.toml",
@@ -26,6 +26,7 @@ ALWAYS = (
     "constraints.txt",
     "packages/nbval_strict",
     "tests/support",
+    "tools",
 )
 CACHE_KEY = "course/notebooks"  # name in pytest's cache
 _failed = set()

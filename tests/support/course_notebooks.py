@@ -9,15 +9,15 @@ import time
 
 from attention_views.page import inflated
 from nbval_strict.workers import is_worker, shared
-from tests.support.mirror_data import data_fingerprint, trained_model
-from tests.support.notebook_environment import mirror
-from tests.support.notebook_rules import (
+from tests.support.totals import totals
+from tools.mirror_data import data_fingerprint, trained_model
+from tools.notebook_environment import mirror
+from tools.notebook_rules import (
     problems,
     style,
     touches_real_data,
     uses_trained_model,
 )
-from tests.support.totals import totals
 
 READS = shared("reads")  # notebook -> how it reads
 SIZES = shared("sizes")  # what else has a budget -> measured, allowed

@@ -7,7 +7,7 @@ import ast
 import json
 from typing import Any
 
-from tests.support.notebook_rules import ROOT, joined
+from tools.notebook_rules import ROOT, joined
 
 PATHS = {
     path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))

@@ -7,7 +7,7 @@ told in nats, or in bits per byte. Knows the JSON of notebooks.
 import re
 
 from nbval_strict.figures import words
-from tests.support.notebook_rules import joined
+from tools.notebook_rules import joined
 
 BEFORE, AFTER = 2, 1  # code cells around a text whose numbers it may use
 COUNTABLE = 9  # smaller whole numbers may stand anywhere

@@ -9,7 +9,7 @@ import ast
 import re
 
 from named_mistakes.banks import find_banks
-from tests.support.notebook_rules import is_folded, joined
+from tools.notebook_rules import is_folded, joined
 
 QUESTION = re.compile(r"\*Predict\b[^*]*\*")
 TITLE_PLACE = {"curves": 2, "bars": 3, "arrows": 1, "attention_map": 3}

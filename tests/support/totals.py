@@ -1,6 +1,6 @@
 """How large the project is: lines of code, part by part. Knows patterns of paths."""
 
-from tests.support.notebook_environment import ROOT
+from tools.notebook_environment import ROOT
 
 PARTS = {
     "course_utils": ("course_utils/**/*.py",),

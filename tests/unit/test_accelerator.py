@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.notebook_rules import ROOT, code_cells, joined
 from tests.support.plain_python import answers_of
+from tools.notebook_rules import ROOT, code_cells, joined
 
 LINES = Path(__file__).with_name("on_a_device.jsonl").read_text("utf-8").splitlines()
 CASES = {line["name"]: line for line in map(json.loads, LINES)}

@@ -7,8 +7,8 @@ import tomllib
 import pytest
 import yaml
 
-from tests.support.notebook_rules import ROOT
 from tools.addresses import write_links
+from tools.notebook_rules import ROOT
 
 REAL = ("pyproject.toml", "CITATION.cff", "README.md")
 REAL += ("notebooks/book/_config.yml", "notebooks/book/running.md")

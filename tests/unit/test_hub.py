@@ -16,8 +16,8 @@ import transformers
 from course_utils.data import files, hub
 from course_utils.data.hub import DataUnavailable, load_pairs, load_texts
 from course_utils.data.splits import held_out, split_pairs
-from tests.support.hub_mirror import HubMirror
-from tests.support.mirror_data import (
+from tools.hub_mirror import HubMirror
+from tools.mirror_data import (
     END,
     STORIES,
     TATOEBA,

@@ -10,7 +10,7 @@ from course_utils.config import LlamaConfig
 from course_utils.export import import_llama
 from course_utils.llama2c import read_llama2c, read_llama2c_tokenizer
 from course_utils.models import LlamaLM
-from tests.support.llama2c_files import write_llama2c, write_tokenizer
+from tools.llama2c_files import write_llama2c, write_tokenizer
 
 STORIES_260K = Path(__file__).parents[3] / "shared/data/stories260K"
 needs_260k = pytest.mark.skipif(

@@ -8,7 +8,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from course_utils.data.hub import load_model, load_tokenizer
-from tests.support.mirror_data import trained_model
+from tools.mirror_data import trained_model
 
 IDS = torch.tensor([[2, 5, 7, 3, 0]])
 SIZES = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}

@@ -9,7 +9,7 @@ import pytest
 
 from nbval_strict import arithmetic, plugin, traces
 from nbval_strict.printed import same_but_for_last_digits
-from tests.support.notebook_rules import ROOT
+from tools.notebook_rules import ROOT
 
 SAME = [
     "1.20 | 1.21",

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 import yaml
 
-from tests.support.notebook_rules import ROOT
+from tools.notebook_rules import ROOT
 
 
 def test_an_installed_package_has_all_its_files():

@@ -7,15 +7,14 @@ import sys
 
 import pytest
 
-from tests.support import fetch_data, mirror_data
-from tests.support.hub_mirror import HubMirror
-from tests.support.notebook_rules import ROOT
-from tools import refresh
+from tools import fetch_data, mirror_data, refresh
+from tools.hub_mirror import HubMirror
+from tools.notebook_rules import ROOT
 
 STORY = "Tom had a ball.\n\nHe was happy."
 PAIRS = [(f"I have {n} dogs.", f"Tengo {n} perros.") for n in range(400)]
 FETCH = (
-    "import sys, pathlib; from tests.support.fetch_data import fetch;"
+    "import sys, pathlib; from tools.fetch_data import fetch;"
     "fetch(pathlib.Path(sys.argv[1]))"
 )
 

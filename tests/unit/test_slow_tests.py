@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.support import slow_tests
-from tests.support.notebook_rules import ROOT
+from tools.notebook_rules import ROOT
 
 SPINS = """\
 import time, pytest

@@ -12,7 +12,7 @@ import sys
 import pytest
 import yaml
 
-from tests.support.notebook_rules import ROOT
+from tools.notebook_rules import ROOT
 
 JOBS = {
     f"{path.stem}/{name}": job
@@ -81,7 +81,7 @@ def test_the_newest_versions_name_the_first_broken_cells(tmp_path, report, names
     path = tmp_path / "report.xml"
     if report:
         path.write_text(report)
-    command = [sys.executable, "tests/support/first_broken.py", str(path)]
+    command = [sys.executable, "tools/first_broken.py", str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert bool(done.returncode) == bool(names)
     assert all(name in done.stderr for name in names)

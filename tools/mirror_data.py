@@ -26,7 +26,7 @@ from course_utils.data import hub
 from course_utils.data.splits import held_out
 from course_utils.export import import_llama
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ROOT.parent / "shared" / "data"
 OWN = ROOT / "data"
 STORIES = "roneneldan/TinyStories"
@@ -118,7 +118,7 @@ def trained_model() -> Path | None:
 
 def _write_foreign(folder: Path, stored: Path) -> None:
     """Somebody else's LLaMA in llama2.c's format, from a folder of transformers."""
-    from tests.support.llama2c_files import write_llama2c, write_tokenizer
+    from tools.llama2c_files import write_llama2c, write_tokenizer
 
     (folder / FOREIGN).mkdir(parents=True)
     parts = zip(import_llama(stored), (write_llama2c, write_tokenizer), strict=True)

@@ -2,7 +2,7 @@
 
 Knows such a report. Knows nothing of how it was made.
 
-    python tests/support/first_broken.py REPORT.xml
+    python tools/first_broken.py REPORT.xml
 """
 
 import sys

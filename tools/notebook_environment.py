@@ -1,6 +1,6 @@
 """The surroundings in which notebooks run: the same for tests and for `make refresh`.
 
-python -m tests.support.notebook_environment COMMAND …
+python -m tools.notebook_environment COMMAND …
 """
 
 import contextlib
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from nbval_strict.plugin import quiet_variables
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PATH = [ROOT, ROOT / "packages"]
 
 
 def mirror(stack, scratch):
     """The variables of a mirror of the hub that runs until the stack closes."""
-    from tests.support.hub_mirror import HubMirror
-    from tests.support.mirror_data import fill_mirror
+    from tools.hub_mirror import HubMirror
+    from tools.mirror_data import fill_mirror
 
     fill_mirror(scratch / "hub")
     return stack.enter_context(HubMirror(scratch / "hub")).env(scratch / "hf")

@@ -21,7 +21,7 @@ from nbconvert import HTMLExporter
 
 from tools.working_copies import QUIET_LAB
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = float(os.environ.get("NBVAL_PATIENCE", "1"))
 NOWHERE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from course_utils.data import hub
 from course_utils.data.hub import DataUnavailable
-from tests.support.mirror_data import (
+from tools.mirror_data import (
     END,
     OWN,
     PAIRS_FILE,

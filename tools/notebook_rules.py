@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nbval_strict.figures import alt_text, words
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 COMPARED = {  # kinds of output that the comparison really reads
     "text/plain",
     "text/html",
