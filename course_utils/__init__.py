@@ -53,6 +53,8 @@ moved.watch()
 
 
 def __getattr__(name: str) -> object:
+    if now := moved.NOW.get(f"looking.{name}"):  # from course_utils.looking import maps
+        return import_module(f"course_utils.{now}")
     if name not in FILE_OF:
         raise AttributeError(f"module 'course_utils' has no attribute {name!r}")
     value = getattr(import_module(f"course_utils.{FILE_OF[name]}"), name)

@@ -64,6 +64,7 @@ def attend(
     Source: Vaswani et al. 2017, equation 1.
     """
     check_same("queries and keys: head_dim", queries.shape[-1], keys.shape[-1])
+    check_same("keys and values: length", keys.shape[-2], values.shape[-2])
     if mask is not None:
         check_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
     square = queries.shape[-2] == keys.shape[-2]

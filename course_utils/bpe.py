@@ -141,7 +141,7 @@ def train(texts: Iterable[str], vocab_size: int) -> BytePairs:
 
 def checked_texts(texts: Iterable[str]) -> list[str]:
     """The texts as a list. Raises TypeError for a single one or for a dict of texts."""
-    if isinstance(texts, str | bytes | Mapping):
+    if isinstance(texts, str | bytes | Mapping | None):
         raise TypeError(f"texts must be a list of strings, got {describe(texts)}")
     texts = list(texts)
     for index, text in enumerate(texts):

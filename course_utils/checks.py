@@ -124,6 +124,8 @@ def _explain(function: Callable, given: tuple, named: dict, error: Exception) ->
 
 def _fits(value: object, kind: Any) -> bool:
     """Whether a value can be of an annotated type; what is not understood fits."""
+    if kind is inspect.Parameter.empty:  # as `self` is
+        return True
     origin = get_origin(kind)
     if origin is Union or origin is UnionType:
         return any(_fits(value, part) for part in get_args(kind))

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from course_utils.checks import explained
@@ -201,7 +201,7 @@ class _Run:
         weights = self.model.named_parameters()
         frozen = [name for name, weight in weights if not weight.requires_grad]
         settings["frozen"] = ", ".join(frozen) or "nothing"
-        settings["loss"] = _signature(self.loss)
+        settings["loss"] = _signature(self.loss, whole=True)
         if evaluate:
             settings["evaluate"] = f"{_signature(evaluate)} every {every} steps"
         parts = (x.detach().cpu().contiguous().view(-1) for x in self.batches(0))
@@ -231,21 +231,42 @@ class _Run:
             raise ValueError(f"steps={self.config.steps} must not be fewer: {done}")
 
 
-def _signature(function: Callable) -> str:
-    """The name of a function, and a checksum if no import could give the same one."""
+def _signature(function: Callable, whole: bool = False) -> str:
+    """The name of a function, and a checksum if no import could give the same one.
+
+    whole: tensors, lists and functions that it uses count, too, and the attributes of
+    its object. An evaluation may change those as it goes.
+    """
     if isinstance(function, functools.partial):
-        return f"{_signature(function.func)} {function.args} {function.keywords}"
+        inner = _signature(function.func, whole)
+        return f"{inner} {function.args} {function.keywords}"
     name = getattr(function, "__qualname__", type(function).__name__)
     code = getattr(function, "__code__", None)
-    if code is None or ("<" not in name and function.__module__ != "__main__"):
-        return name
-    uses = inspect.getclosurevars(function)
-    numbers = {
-        name: value
-        for name, value in (uses.globals | uses.nonlocals).items()
-        if isinstance(value, int | float | str)
-    }
-    return f"{name} {zlib.crc32(repr([_content(code), numbers]).encode()):08x}"
+    parts = []
+    if code and ("<" in name or function.__module__ == "__main__"):
+        uses = inspect.getclosurevars(function)
+        parts += [_content(code), _values(uses.globals | uses.nonlocals, whole)]
+    owner = getattr(function, "__self__", None) if code else function
+    if whole and hasattr(owner, "__dict__"):
+        parts.append(_values(vars(owner), whole))
+    return f"{name} {zlib.crc32(repr(parts).encode()):08x}" if parts else name
+
+
+def _values(names: dict, whole: bool) -> dict:
+    if not whole:
+        return {n: v for n, v in names.items() if isinstance(v, int | float | str)}
+    return {name: _plain(value) for name, value in names.items()}
+
+
+def _plain(value: object) -> object:
+    """What a value holds, in a form that another process would see as well."""
+    if isinstance(value, int | float | str):
+        return value
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return _signature(value, True) if inspect.isroutine(value) else type(value).__name__
 
 
 def _content(code: CodeType) -> list:

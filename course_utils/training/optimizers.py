@@ -93,6 +93,7 @@ def build_optimizers(
 
 def set_learning_rate(optimizers: Iterable[Optimizer], rate: float) -> None:
     """Give every parameter group the learning rate of the coming step."""
+    check_number("[0, inf)", rate=rate)
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = rate

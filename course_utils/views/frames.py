@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attention_views import frames_html, kind_of
+from course_utils.checks import check_type
 from course_utils.views.display import display_view
 from lesson_plots import plots, style
 
@@ -47,6 +48,7 @@ def show_frames(
 
     Raises ValueError for frames that differ in kind or size, or do not fit the labels.
     """
+    check_type(Iterable, frames=frames, captions=captions)
     frames = [_plain(frame) for frame in frames]
     captions, rows, columns = (list(map(str, c)) for c in (captions, rows, columns))
     labels = list(frames[0]) if frames and isinstance(frames[0], dict) else []

@@ -13,6 +13,8 @@ def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     """Drag a query among keys {name: (x, y)} of the plane and watch the weights."""
     check_type(Mapping, keys=keys)
     names = token_texts(list(keys), "keys")
+    if wrong := [key for key in keys.values() if len(key) != 2]:
+        raise ValueError(f"keys must be points (x, y) of a plane, got {wrong[0]}")
     places = [[float(x), float(y)] for x, y in keys.values()]
     labels = [short(name) for name in names]
     alt = f"{title} The keys are {', '.join(labels)}; the query points up to the right."

@@ -29,7 +29,7 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
         tokens = tokens.encodings[0]
     if isinstance(tokens, tokenizers.Encoding):
         return _readable(tokens.tokens, tokens.special_tokens_mask)
-    if isinstance(tokens, str | Mapping):
+    if isinstance(tokens, str | Mapping | None):
         kinds = "a list of strings or a tokenizer's encoding"
         raise TypeError(f"{name} must be {kinds}, got {describe(tokens)}")
     tokens = list(tokens)

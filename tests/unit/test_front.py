@@ -36,6 +36,13 @@ def test_an_old_path_leads_to_the_new_module(old):
     assert getattr(importlib.import_module(parent), name) is new
 
 
+def test_what_stood_in_looking_is_found_there():
+    from course_utils.looking import maps, metrics
+
+    assert maps.__name__ == "course_utils.views.maps"
+    assert metrics.__name__ == "course_utils.metrics"
+
+
 @pytest.mark.parametrize("number", NOTEBOOKS)
 def test_notebooks_use_the_front(number):
     for source, _ in code_cells(number):
