@@ -34,11 +34,17 @@ def course(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def opened(course):
+def chromium():
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def opened(course, chromium):
     """A function that opens a file of the course: its page."""
     size = {"width": 1400, "height": 900}
     options = [*QUIET_LAB, *READ_ONLY]
-    with browser() as chromium, jupyterlab(course, options) as (address, _):
+    with jupyterlab(course, options) as (address, _):
         yield lambda path: watched(
             chromium, f"{address}{path}?token=x&reset", viewport=size
         )
@@ -115,10 +121,12 @@ del os.environ[{next(iter(BUTTONS))!r}]
 check("attention.scores", lambda queries, keys: queries)"""
 
 
-def test_a_verdict_has_buttons_where_the_lab_asks_for_them(tmp_path, monkeypatch):
+def test_a_verdict_has_buttons_where_the_lab_asks_for_them(
+    chromium, tmp_path, monkeypatch
+):
     monkeypatch.setenv(*next(iter(BUTTONS.items())))
     nbformat.write(notebook([], CHECKS), tmp_path / "page.ipynb")
-    with browser() as chromium, jupyterlab(tmp_path) as (address, _):
+    with jupyterlab(tmp_path) as (address, _):
         with watched(chromium, f"{address}page.ipynb?token=x") as page:
             page.get_by_text("(ipykernel) | Idle").wait_for()
             page.locator(".cm-content").first.click()
