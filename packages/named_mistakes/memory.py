@@ -17,12 +17,13 @@ _entries: dict[str, dict] = {}  # what this kernel knows
 
 
 def remember(name: str, right: bool, mistake: str | None) -> None:
-    """Count a try, and the mistake that was named; what was right stays right."""
+    """Count a try, and the mistake that was named, until it is right."""
     entry = {"right": False, "tries": 0, "mistakes": {}} | remembered().get(name, {})
+    if entry["right"]:
+        return
     made = entry["mistakes"]
     if mistake:
         made = made | {mistake: made.get(mistake, 0) + 1}
-    right = right or entry["right"]
     _keep(name, {"right": right, "tries": entry["tries"] + 1, "mistakes": made})
 
 

@@ -58,7 +58,7 @@ def cells_of(page, path):
     return ids
 
 
-@pytest.mark.parametrize("source", ["book/first_afternoon.md", "11_backbone.ipynb"])
+@pytest.mark.parametrize("source", ["book/you_may_have_read.md", "11_backbone.ipynb"])
 def test_a_link_shows_its_section_at_the_first_click(course, opened, source):
     with opened(f"work/{source}") as page:
         own = page.locator(PANEL).get_attribute("id")

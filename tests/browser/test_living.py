@@ -361,6 +361,13 @@ def test_it_writes_in_a_cell_of_jupyterlab(chromium, tmp_path, monkeypatch):
                 "JupyterLab in itself"
             )
             assert story.inner_text().startswith(OPENING)
+            inside = frame.content_frame
+            inside.locator("#opening").fill("One day, it")
+            inside.locator("#opening").press("Enter")
+            inside.locator(".story", has_text="One day, it").wait_for()
+            inside.locator("#opening").fill("Then a cat")
+            inside.get_by_role("button", name="Write").click()
+            inside.locator(".story", has_text="Then a cat").wait_for()
             still = page.locator(".jp-OutputArea img")
             assert still.count() == 1 and not still.is_visible()
             tall = frame.bounding_box()["height"]

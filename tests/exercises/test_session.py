@@ -121,7 +121,7 @@ def test_two_kernels_add_to_what_is_remembered(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "_entries", {})
     assert memory.remembered() == {
         "attention.scores": {"right": False, "tries": 4, "mistakes": {wrong.name: 4}},
-        "attention.context": {"right": True, "tries": 5, "mistakes": {}},
+        "attention.context": {"right": True, "tries": 1, "mistakes": {}},
     }
     stored = json.loads((tmp_path / "progress.json").read_text())
     assert stored == {"version": 2, "exercises": memory.remembered()}

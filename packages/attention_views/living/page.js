@@ -401,9 +401,10 @@ place("again").onclick = () => {
   dials.seed += 1;
   rewrite();
 };
-place("form").onsubmit = (event) => {
-  event.preventDefault();
-  begin();
+// No form: a frame without allow-forms, as JupyterLab's is, would not submit it.
+place("write").onclick = () => begin();
+place("opening").onkeydown = (event) => {
+  if (event.key === "Enter" && !event.isComposing) begin();
 };
 const size = data.count.toLocaleString("en", { notation: "compact", compactDisplay: "long" });
 place("about").textContent =
