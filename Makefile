@@ -7,7 +7,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install -qq --disable-pip-version-check
 IN_NOTEBOOK_ENV := $(RUN) -m tools.notebook_environment $(RUN)
-PYTEST := $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(RUN) -m pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # The name of a stamp says where, for which packages and from which files something was
 # installed; a stamp
@@ -40,7 +40,7 @@ help:  ## list the commands
 lab: $(READY)  ## open the course in JupyterLab, in your working copies; ORIGINALS=1: edit the originals
 	@$(RUN) -m tools.working_copies lab $(if $(ORIGINALS),--originals)
 
-check: lint  ## after each edit: lint and every quick test
+check: $(DEV_READY)  ## after each edit: every quick test, of rules and layout too
 	@$(PYTEST) -m "not slow and not long" tests
 
 lint: $(DEV_READY)  ## ruff (rules and layout) and the directions of imports

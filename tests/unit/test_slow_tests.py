@@ -40,10 +40,10 @@ def pytest_on(*arguments, **environ):
 
 
 @pytest.mark.long
-def test_what_is_slow_and_not_marked_fails(tmp_path):
+def test_what_is_slow_and_not_marked_is_named(tmp_path):
     (tmp_path / "test_spins.py").write_text(SPINS)
     printed = pytest_on(str(tmp_path))
-    assert "1 failed, 3 passed" in printed
+    assert "4 passed" in printed and printed.count("mark it slow") == 1
     assert "test_spins.py::test_in_parts takes 6." in printed
 
 
