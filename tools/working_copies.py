@@ -25,6 +25,7 @@ QUIET_LAB = [
 ]
 READ_ONLY = ["--ServerApp.contents_manager_class=tools.read_only.ReadOnlyOriginals"]
 BUTTONS = {"NAMED_MISTAKES_BUTTONS": "1"}  # below each verdict of `check`
+STARTUP = {"PYTHONSTARTUP": str(SETTINGS / "startup.py")}  # unless somebody has one
 HEADING = re.compile(r"^#{1,4} +(.+)$", re.M)
 SECTION_LINK = re.compile(r"(?<=\]\()((?:\.\./)?)(\w+\.ipynb)?(#[^)\s]+)(?=\))")
 
@@ -213,8 +214,8 @@ def open_lab(root: Path = ROOT, originals: bool = False) -> int:
     log = root / "build" / "lab.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as file:
-        given = {"cwd": root, "env": os.environ | BUTTONS | {"JUPYTER_TOKEN": token}}
-        process = subprocess.Popen(command, stderr=file, **given)
+        environment = STARTUP | os.environ | BUTTONS | {"JUPYTER_TOKEN": token}
+        process = subprocess.Popen(command, stderr=file, cwd=root, env=environment)
         try:
             while process.poll() is None:
                 if server := _server_of(token):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -243,6 +244,17 @@ OPEN = "import pathlib, tools.working_copies as w; w.open_lab(pathlib.Path())"
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C is sent otherwise there")
+def test_a_cell_that_runs_too_early_names_the_way_out(monkeypatch):
+    monkeypatch.setenv(*next(iter(working_copies.STARTUP.items())))
+    cells = [new_code_cell(source) for source in ("Q @ K", "dir()")]
+    notebook = new_notebook(cells=cells)
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True).execute()
+    (error,), (names,) = (cell.outputs for cell in cells)
+    assert error.ename == "NameError" and error.evalue == "name 'Q' is not defined"
+    assert error.traceback[-1].endswith("Choose Run → Run All Above Selected Cell.")
+    assert "_show" not in names.data["text/plain"]
+
+
 def test_lab_prints_one_address_which_opens_the_first_notebook(house):
     (house / "images").mkdir()
     (house / "images" / "drawn.svg").write_text("<svg/>")
