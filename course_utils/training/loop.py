@@ -204,8 +204,7 @@ class _Run:
         settings["loss"] = _signature(self.loss, whole=True)
         if evaluate:
             settings["evaluate"] = f"{_signature(evaluate)} every {every} steps"
-        parts = (x.detach().cpu().contiguous().view(-1) for x in self.batches(0))
-        data = b"".join(x.view(torch.uint8).numpy().tobytes() for x in parts)
+        data = b"".join(map(_bytes, self.batches(0)))
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
         return {name: " ".join(str(value).split()) for name, value in settings.items()}
 
@@ -263,10 +262,15 @@ def _plain(value: object) -> object:
     if isinstance(value, int | float | str):
         return value
     if isinstance(value, Tensor):
-        return value.tolist()
+        return zlib.crc32(_bytes(value))
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    return _signature(value, True) if inspect.isroutine(value) else type(value).__name__
+    return _signature(value) if inspect.isroutine(value) else type(value).__name__
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().view(-1)
+    return flat.view(torch.uint8).numpy().tobytes()
 
 
 def _content(code: CodeType) -> list:
