@@ -1,6 +1,6 @@
 """Black-box checks of a model: change an input, see which outputs change.
 
-Each takes the model, or one part of it, as a callable and returns True (or a list of
+Each takes the model, or one module of it, as a callable and returns True (or a list of
 names) if it has the fault. A check that could not have found its fault raises
 ValueError instead. Outputs count as changed when they differ by more than rounding:
 1e-5 at least, times the largest of them if that is above 1.
@@ -21,45 +21,45 @@ Loss = Callable[[], Float[Tensor, ""]]
 OfTwo = Callable[[Tensor, Tensor], Tensor]
 
 
-def _other_ids(ids: Tensor, vocab_size: int, keep: Tensor) -> Tensor:
+def _resampled_ids(ids: Tensor, vocab_size: int, keep: Tensor) -> Tensor:
     """Another id everywhere but where `keep` is True; id 0 is never drawn."""
-    draw = torch.Generator().manual_seed(0)
-    shift = torch.randint(1, vocab_size - 1, ids.shape, generator=draw).to(ids.device)
+    rng = torch.Generator().manual_seed(0)
+    shift = torch.randint(1, vocab_size - 1, ids.shape, generator=rng).to(ids.device)
     return torch.where(keep, ids, 1 + (ids - 1 + shift) % (vocab_size - 1))
 
 
-def _moves(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> bool:
+def _differ(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> bool:
     """Do they differ by more than rounding? What turned into NaN has changed."""
     tolerance = max(tolerance, 4 * torch.finfo(before.dtype).eps)
     scale = max(1.0, before.abs().max().item())
     return not bool((before - after).abs().max() <= tolerance * scale)
 
 
-def _answer(outputs: Logits, *inputs: Tensor) -> Tensor:
+def _checked_output(outputs: Logits, *inputs: Tensor) -> Tensor:
     """What `outputs` returns, one floating-point vector per entry of the last input."""
-    answer = outputs(*inputs)
+    output = outputs(*inputs)
     leading = inputs[-1].shape
-    if answer.shape[:-1] != leading:
-        expected, shape = ", ".join(map(str, leading)), tuple(answer.shape)
+    if output.shape[:-1] != leading:
+        expected, shape = ", ".join(map(str, leading)), tuple(output.shape)
         raise ValueError(f"the model must return ({expected}, width), got {shape}")
-    return answer
+    return output
 
 
-def _steady(outputs: Logits, *inputs: Tensor) -> Tensor:
+def _deterministic_output(outputs: Logits, *inputs: Tensor) -> Tensor:
     """What `outputs` returns, after a second call gave the same finite numbers."""
-    answer = outputs(*inputs)
-    if not answer.isfinite().all():
+    output = outputs(*inputs)
+    if not output.isfinite().all():
         raise ValueError("the model must return finite numbers, got NaN or infinity")
-    if _moves(answer, outputs(*inputs)):
+    if _differ(output, outputs(*inputs)):
         raise ValueError("equal inputs give other numbers: call model.eval() first")
-    return answer
+    return output
 
 
 @explained
 @torch.no_grad()
 def changes_when_repeated(outputs: Callable[..., Tensor], *inputs: Tensor) -> bool:
     """Do two calls with equal inputs differ? In eval mode they must not."""
-    return _moves(outputs(*inputs), outputs(*inputs))
+    return _differ(outputs(*inputs), outputs(*inputs))
 
 
 @explained
@@ -70,11 +70,11 @@ def leaks_future(logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int) -> 
     check_integer(3, vocab_size=vocab_size)  # id 0 is never drawn
     if ids.shape[1] < 2:
         raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
-    before = _steady(logits, ids)
+    before = _deterministic_output(logits, ids)
     positions = torch.arange(ids.shape[1], device=ids.device)
     for cut in range(1, ids.shape[1]):
-        changed = _other_ids(ids, vocab_size, (positions < cut).expand_as(ids))
-        if _moves(before[:, :cut], _answer(logits, changed)[:, :cut]):
+        changed = _resampled_ids(ids, vocab_size, (positions < cut).expand_as(ids))
+        if _differ(before[:, :cut], _checked_output(logits, changed)[:, :cut]):
             return True
     return False
 
@@ -86,8 +86,8 @@ def sees_padding(outputs: Logits, ids: Int64[Tensor, "b t"], pad_id: int) -> boo
     if (ids == pad_id).any():
         raise ValueError(f"ids must not hold pad_id={pad_id} yet: it is appended here")
     padded = torch.cat([ids, torch.full_like(ids[:, :1], pad_id).expand(-1, 3)], dim=1)
-    before = _steady(outputs, ids)
-    return _moves(before, _answer(outputs, padded)[:, : ids.shape[1]])
+    before = _deterministic_output(outputs, ids)
+    return _differ(before, _checked_output(outputs, padded)[:, : ids.shape[1]])
 
 
 @explained
@@ -103,9 +103,9 @@ def ignores_source(
     logits: (source, target) -> "b t v"; vocab_size: of the source.
     """
     check_ids(source, vocab_size, "source")
-    other = _other_ids(source, vocab_size, torch.zeros_like(source, dtype=torch.bool))
-    before = _steady(logits, source, target)
-    return not _moves(before, _answer(logits, other, target))
+    changed = _resampled_ids(source, vocab_size, torch.zeros_like(source).bool())
+    before = _deterministic_output(logits, source, target)
+    return not _differ(before, _checked_output(logits, changed, target))
 
 
 @explained
@@ -115,11 +115,11 @@ def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
 
     Under a causal mask two or more layers betray some order even without positions.
     """
-    other = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
-    if torch.equal(ids, other):
+    reordered = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
+    if torch.equal(ids, reordered):
         raise ValueError("ids must read differently in reverse, the last one aside")
-    before = _steady(outputs, ids)
-    return not _moves(before[:, -1], _answer(outputs, other)[:, -1])
+    before = _deterministic_output(outputs, ids)
+    return not _differ(before[:, -1], _checked_output(outputs, reordered)[:, -1])
 
 
 @explained
@@ -128,8 +128,8 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
     """Does the output of a row "b ..." depend on the rest of the batch? It must not."""
     if rows.ndim == 0 or len(rows) < 2 or (rows == rows[:1]).all():
         raise ValueError("rows must be at least two different ones")
-    together = _steady(outputs, rows)
-    return _moves(together, torch.cat([outputs(row) for row in rows.split(1)]))
+    batched = _deterministic_output(outputs, rows)
+    return _differ(batched, torch.cat([outputs(row) for row in rows.split(1)]))
 
 
 @explained
@@ -138,7 +138,7 @@ def collapses(states: Logits, ids: Int64[Tensor, "b t"]) -> bool:
     """Do the vectors "b t m" at all positions point the same way (cosines > 0.99)?"""
     if (ids == ids[:, :1]).all(dim=1).any():
         raise ValueError("ids must hold two different tokens in each row")
-    vectors = _answer(states, ids)
+    vectors = _checked_output(states, ids)
     if not vectors.isfinite().all() or not vectors.any(dim=-1).all():
         raise ValueError("states must return finite vectors with a direction")
     directions = F.normalize(vectors, dim=-1)
@@ -152,29 +152,29 @@ def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
 
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
     """
-    expected = _steady(model, ids)
+    expected = _deterministic_output(model, ids)
     half = ids.shape[1] // 2
     cache = model.new_cache()
-    parts = [ids[:, :half], *ids[:, half:].split(1, dim=1)]
-    stepwise = torch.cat([model(part, cache=cache) for part in parts], dim=1)
-    return _moves(expected, stepwise)
+    chunks = [ids[:, :half], *ids[:, half:].split(1, dim=1)]
+    stepwise = torch.cat([model(chunk, cache=cache) for chunk in chunks], dim=1)
+    return _differ(expected, stepwise)
 
 
 @explained
 @torch.no_grad()
 def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
-    """Does a new model with the state of another answer otherwise?
+    """Does a new model with the state of another give other outputs?
 
     build: makes a fresh model with random weights.
     """
-    one, other = build(), build()
-    if one is other:
+    saved, loaded = build(), build()
+    if saved is loaded:
         raise ValueError("build must make a new model at each call")
-    expected = _steady(one.eval(), ids)
-    if not _moves(expected, other.eval()(ids)):
+    expected = _deterministic_output(saved.eval(), ids)
+    if not _differ(expected, loaded.eval()(ids)):
         raise ValueError("build must draw new weights at each call")
-    other.load_state_dict(one.state_dict())
-    return _moves(expected, other(ids))
+    loaded.load_state_dict(saved.state_dict())
+    return _differ(expected, loaded(ids))
 
 
 @explained
@@ -191,7 +191,7 @@ def misjudges(
     right = labels.where(labels != pad_label, (pad_label + 1) % vocab_size)
     sure = 50 * F.one_hot(right, vocab_size).to(torch.get_default_dtype())
     actual = torch.stack([loss(logits, labels) for logits in (sure, 0 * sure)])
-    return _moves(actual, actual.new_tensor([0.0, math.log(vocab_size)]), 1e-3)
+    return _differ(actual, actual.new_tensor([0.0, math.log(vocab_size)]), 1e-3)
 
 
 @explained
@@ -207,21 +207,21 @@ def repeats_embedding(blocks: Iterable[nn.Module], run: Callable[[], object]) ->
     run: one forward pass through the blocks, two at least.
     """
     blocks = list(blocks)
-    read: list[Tensor] = []
+    inputs: list[Tensor] = []
 
-    def keep(block, given):
-        read.append(given[0])
+    def hook(block, args):
+        inputs.append(args[0])
 
-    hooks = [block.register_forward_pre_hook(keep) for block in blocks]
+    handles = [block.register_forward_pre_hook(hook) for block in blocks]
     try:
         run()
     finally:
-        for hook in hooks:
-            hook.remove()
-    if len(blocks) < 2 or len(read) < 2:
-        count = f"{len(read)} of {len(blocks)}"
+        for handle in handles:
+            handle.remove()
+    if len(blocks) < 2 or len(inputs) < 2:
+        count = f"{len(inputs)} of {len(blocks)}"
         raise ValueError(f"run must pass through two blocks, it passed through {count}")
-    return any(torch.equal(read[0], later) for later in read[1:])
+    return any(torch.equal(inputs[0], later) for later in inputs[1:])
 
 
 def _gradients(model: nn.Module, loss: Loss) -> dict[str, Tensor]:

@@ -44,7 +44,7 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
             if name not in modules:
                 advice = did_you_mean(name, modules)
                 raise KeyError(f"no module {name!r} in the model; {advice}")
-            hook = _acting(name, change, ran)
+            hook = _intervention_hook(name, change, ran)
             # Before the hooks of `record`, which see what it was changed to.
             handle = modules[name].register_forward_hook(hook, prepend=True)
             undo.callback(handle.remove)
@@ -56,11 +56,11 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
             raise KeyError(f"no module {name!r} ran inside the block of intervene")
 
 
-def _acting(name: str, change: Change, ran: set[str]) -> Callable:
-    """A hook that changes a copy of what a module returned, and notes that it ran."""
+def _intervention_hook(name: str, change: Change, ran: set[str]) -> Callable:
+    """A forward hook that changes a copy of the output and records that it ran."""
     what = f"changes[{name!r}]"
 
-    def hook(module: nn.Module, given: object, value: object) -> Tensor:
+    def hook(module: nn.Module, inputs: object, value: object) -> Tensor:
         ran.add(name)
         if not isinstance(value, Tensor):
             returned = describe(value)
@@ -68,9 +68,7 @@ def _acting(name: str, change: Change, ran: set[str]) -> Callable:
         changed = change(value.clone())
         if not isinstance(changed, Tensor):
             raise TypeError(f"{what} must return a tensor, got {describe(changed)}")
-        before, after = (
-            (tuple(one.shape), one.dtype, one.device) for one in (value, changed)
-        )
+        before, after = ((tuple(x.shape), x.dtype, x.device) for x in (value, changed))
         check_same(f"{what}: what it is given and returns", before, after)
         return changed
 
@@ -105,14 +103,14 @@ def mean_ablation(
     Source: Wang et al. 2023, who take one mean per position.
     """
     check_type(Tensor, recorded=recorded)
-    places = recorded.shape[0], recorded.shape[-2]
+    shape = recorded.shape[0], recorded.shape[-2]
     if real is None:
-        real = torch.ones(places, dtype=torch.bool, device=recorded.device)
-    check_same("real and recorded: batch and length", tuple(real.shape), places)
+        real = torch.ones(shape, dtype=torch.bool, device=recorded.device)
+    check_same("real and recorded: batch and length", tuple(real.shape), shape)
     if not real.any():
         raise ValueError("real must be True at a token: there is no mean over none")
-    between = [1] * (recorded.ndim - 3)
-    counted = real.view(places[0], *between, places[1], 1)
+    middle = [1] * (recorded.ndim - 3)
+    counted = real.view(shape[0], *middle, shape[1], 1)
     total = torch.where(counted, recorded, 0).sum(dim=(0, -2), keepdim=True)
     return _replacement(total / real.sum(), heads, positions)
 
@@ -142,8 +140,8 @@ def activation_patch(
 
 def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Change:
     """A change to `new`, in these heads at these positions; None: in all of them."""
-    heads = _numbers("heads", heads)
-    positions = _numbers("positions", positions)
+    heads = _index_list("heads", heads)
+    positions = _index_list("positions", positions)
 
     def change(value: Tensor) -> Tensor:
         came = f"got shape {tuple(value.shape)}"
@@ -151,34 +149,34 @@ def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Cha
             raise ValueError(f"heads need a value (batch, heads, query, width), {came}")
         if positions is not None and value.ndim < 3:
             raise ValueError(f"positions need a value (batch, ..., t, width), {came}")
-        replaced = _marked(value, heads, 1) & _marked(value, positions, -2)
+        replaced = _index_mask(value, heads, 1) & _index_mask(value, positions, -2)
         return torch.where(replaced, new, value)
 
     return change
 
 
-def _numbers(name: str, indices: Indices) -> list[int] | None:
+def _index_list(name: str, indices: Indices) -> list[int] | None:
     """Indices as a list; a mask of True and False would silence heads 0 and 1."""
     if indices is None:
         return None
     if isinstance(indices, Tensor):
         indices = indices.tolist()
-    many = isinstance(indices, Iterable) and not isinstance(indices, str)
-    numbers = list(indices) if many else [indices]
-    for number in numbers:
-        check_type(Integral, **{name: number})
-        if isinstance(number, bool):
-            raise TypeError(f"{name} must be numbers, such as [0, 2], got {number}")
-    return numbers
+    is_single = isinstance(indices, str) or not isinstance(indices, Iterable)
+    indices = [indices] if is_single else list(indices)
+    for index in indices:
+        check_type(Integral, **{name: index})
+        if isinstance(index, bool):
+            raise TypeError(f"{name} must be numbers, such as [0, 2], got {index}")
+    return indices
 
 
-def _marked(value: Tensor, indices: list[int] | None, axis: int) -> Tensor:
+def _index_mask(value: Tensor, indices: list[int] | None, axis: int) -> Tensor:
     """True at these indices of an axis of the value; everywhere for None."""
     if indices is None:
         return torch.ones_like(value, dtype=torch.bool)
     size = value.shape[axis]
-    if not all(-size <= number < size for number in indices):
-        what = "heads" if axis == 1 else "positions"
-        raise IndexError(f"{what} must be from 0 to {size - 1}, got {indices}")
+    if not all(-size <= index < size for index in indices):
+        name = "heads" if axis == 1 else "positions"
+        raise IndexError(f"{name} must be from 0 to {size - 1}, got {indices}")
     index = torch.tensor(indices, dtype=torch.int64, device=value.device)
     return torch.zeros_like(value, dtype=torch.bool).index_fill(axis, index, True)
