@@ -92,28 +92,28 @@ def explained(function: Callable) -> Callable:
     """
 
     @functools.wraps(function)
-    def call(*given, **named):
+    def wrapper(*args, **kwargs):
         try:
-            return function(*given, **named)
+            return function(*args, **kwargs)
         except Exception as error:
             if error.__traceback__.tb_next and not _is_ours(error):
-                _explain(function, given, named, error)
+                _explain(function, args, kwargs, error)
             raise
 
-    return call
+    return wrapper
 
 
 def _is_ours(error: Exception) -> bool:
     """Whether a check of this module raised it: then it is a sentence already."""
-    step = error.__traceback__
-    while step.tb_next:
-        step = step.tb_next
-    return step.tb_frame.f_code.co_filename == __file__
+    traceback = error.__traceback__
+    while traceback.tb_next:
+        traceback = traceback.tb_next
+    return traceback.tb_frame.f_code.co_filename == __file__
 
 
-def _explain(function: Callable, given: tuple, named: dict, error: Exception) -> None:
+def _explain(function: Callable, args: tuple, kwargs: dict, error: Exception) -> None:
     signature = inspect.signature(function)
-    for name, value in signature.bind(*given, **named).arguments.items():
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
         kind = signature.parameters[name].annotation
         if not _fits(value, kind):
             wanted = kind.__name__ if isinstance(kind, type) else str(kind)
@@ -128,7 +128,7 @@ def _fits(value: object, kind: Any) -> bool:
         return True
     origin = get_origin(kind)
     if origin is Union or origin is UnionType:
-        return any(_fits(value, part) for part in get_args(kind))
+        return any(_fits(value, member) for member in get_args(kind))
     kind = {None: type(None), float: Real, int: Integral}.get(kind, origin or kind)
     return kind is Any or not isinstance(kind, type) or isinstance(value, kind)
 
@@ -154,9 +154,9 @@ def describe(value: object) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the most similar ones."""
-    names = [one for one in known if one]
-    same_end = [one for one in names if one.endswith(f".{name.rpartition('.')[2]}")]
-    similar = difflib.get_close_matches(name, same_end or names, n=2, cutoff=0)
+    names = list(filter(None, known))
+    siblings = [n for n in names if n.endswith(f".{name.rpartition('.')[2]}")]
+    similar = difflib.get_close_matches(name, siblings or names, n=2, cutoff=0)
     return f"did you mean {' or '.join(map(repr, similar))}?"
 
 

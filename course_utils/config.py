@@ -95,8 +95,8 @@ class EncoderDecoderConfig(_Checked):
         checks.check_index(source, "source_vocab_size", pad_id=self.pad_id)
         checks.check_index(target, "target_vocab_size", pad_id=self.pad_id)
         if self.share_weights:
-            one, other = (source, self.encoder.d_model), (target, self.decoder.d_model)
-            checks.check_same("share_weights: vocabulary and width", one, other)
+            sizes = (source, self.encoder.d_model), (target, self.decoder.d_model)
+            checks.check_same("share_weights: vocabulary and width", *sizes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ Shifted = tuple[Int64[Tensor, "b t"], Int64[Tensor, "b t"]]  # inputs, labels
 
 
 class _Batches:
-    """One order for each epoch: `_deal` draws it, `rows` makes a batch of a part."""
+    """One order for each epoch: `_shuffle` draws it, `rows` makes one batch of it."""
 
     steps_per_epoch: int
 
@@ -42,14 +42,14 @@ class _Batches:
         check_integer(1, batch_size=batch_size)
         self.batch_size = batch_size
         self.seed = seed
-        self._drawn: tuple[int | None, Any] = (None, None)  # an epoch and its order
+        self._memo: tuple[int | None, Any] = (None, None)  # an epoch and its order
 
     def __call__(self, step: int) -> tuple[Tensor, ...]:
         """The batch of this step (from 0)."""
-        epoch, place = divmod(step, self.steps_per_epoch)
-        if self._drawn[0] != epoch:
-            self._drawn = epoch, self._deal(np.random.default_rng([self.seed, epoch]))
-        return self.rows(self._drawn[1][place])
+        epoch, index = divmod(step, self.steps_per_epoch)
+        if self._memo[0] != epoch:
+            self._memo = epoch, self._shuffle(np.random.default_rng([self.seed, epoch]))
+        return self.rows(self._memo[1][index])
 
 
 class PackedBatches(_Batches):
@@ -57,7 +57,7 @@ class PackedBatches(_Batches):
 
     `batches(step)` -> (inputs "b t", labels "b t"), the next tokens, with t = length.
     An epoch cuts the stream into adjacent windows from an offset drawn for it, and
-    deals them in random order; those that do not fill a batch are left out.
+    yields them in random order; those that do not fill a batch are left out.
     """
 
     def __init__(
@@ -72,28 +72,28 @@ class PackedBatches(_Batches):
         self.stream = stream
         self.length = length
         # One window fewer than fits, so that every offset has the same number.
-        self._count = len(stream) // length - 1
-        self.steps_per_epoch = self._count // batch_size
+        self._num_windows = len(stream) // length - 1
+        self.steps_per_epoch = self._num_windows // batch_size
 
     def __iter__(self) -> Iterator[Shifted]:
         """Every token of every text once as a label; the last batches are smaller."""
         labels = len(self.stream) - 1
         starts = torch.arange(0, labels - self.length + 1, self.length)
-        for some in starts.split(self.batch_size):
-            yield self.rows(some)
+        for batch in starts.split(self.batch_size):
+            yield self.rows(batch)
         if rest := labels % self.length:
             yield self.rows(torch.tensor([labels - rest]), rest)
 
     def rows(self, starts: Int64[Tensor, "b"], length: int | None = None) -> Shifted:
         """The windows that begin at these tokens of the stream."""
-        places = torch.arange((length or self.length) + 1)
-        tokens = self.stream[starts[:, None] + places]
+        offsets = torch.arange((length or self.length) + 1)
+        tokens = self.stream[starts[:, None] + offsets]
         return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
-    def _deal(self, draw: np.random.Generator) -> Int64[Tensor, "steps b"]:
+    def _shuffle(self, rng: np.random.Generator) -> Int64[Tensor, "steps b"]:
         """Where the windows of each batch of an epoch begin."""
-        offset = int(draw.integers(self.length))
-        starts = draw.permutation(self._count) * self.length + offset
+        offset = int(rng.integers(self.length))
+        starts = rng.permutation(self._num_windows) * self.length + offset
         count = self.steps_per_epoch * self.batch_size
         return torch.from_numpy(starts[:count]).view(-1, self.batch_size)
 
@@ -101,7 +101,7 @@ class PackedBatches(_Batches):
 class RowBatches(_Batches):
     """Batches of whole rows; `batches(step)` holds batch_size rows of similar length.
 
-    An epoch deals every row at most once, in random order; rows that do not fill a
+    An epoch yields every row at most once, in random order; rows that do not fill a
     batch are left out. `batches.rows(indices)` is the batch of these rows.
     """
 
@@ -129,17 +129,17 @@ class RowBatches(_Batches):
         for start in indices[:: self.batch_size]:
             yield self.rows(indices[start : start + self.batch_size])
 
-    def _deal(self, draw: np.random.Generator) -> list[list[int]]:
+    def _shuffle(self, rng: np.random.Generator) -> list[list[int]]:
         """The row indices of each batch of an epoch, in the order of the steps."""
         count = self.steps_per_epoch * self.batch_size
-        order = draw.permutation(len(self._lengths))[:count]
+        order = rng.permutation(len(self._lengths))[:count]
         size = POOL_BATCHES * self.batch_size
         for start in range(0, count, size):
             pool = order[start : start + size]
             by_length = np.argsort(self._lengths[pool], kind="stable")
             order[start : start + size] = pool[by_length]
         batches = order.reshape(self.steps_per_epoch, self.batch_size)
-        return batches[draw.permutation(self.steps_per_epoch)].tolist()
+        return batches[rng.permutation(self.steps_per_epoch)].tolist()
 
 
 @explained
@@ -180,10 +180,10 @@ def padded_batches(
     ]
 
     def batch(indices: Sequence[int]) -> Shifted:
-        some = [texts[index] for index in indices]
-        longest = max(map(len, some)) + 1
+        chosen = [texts[index] for index in indices]
+        longest = max(map(len, chosen)) + 1
         rounded = math.ceil(longest / multiple) * multiple
-        return _shifted(some, special, min(rounded, max_length or rounded))
+        return _shifted(chosen, special, min(rounded, max_length or rounded))
 
     lengths = [len(text) for text in texts]
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)

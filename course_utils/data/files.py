@@ -175,7 +175,7 @@ def is_label(text: str) -> bool:
 
 
 def text_of(row: dict[str, Any], where: str) -> str:
-    """The text of a row; `where` is the place that a message names."""
+    """The text of a row; `where` is the row that a message names."""
     if "text" not in row:
         raise ValueError(f"{where} has no column 'text', only {_names(row)}")
     return _text(row["text"], where, "text")
