@@ -103,10 +103,10 @@ def sample(
     """
 
     def choose(scores: Tensor) -> Tensor:
-        chances = next_token_probabilities(scores, temperature, top_k, top_p)
+        probs = next_token_probabilities(scores, temperature, top_k, top_p)
         if generator is not None:
-            chances = chances.to(generator.device)
-        return torch.multinomial(chances, 1, generator=generator)[:, 0]
+            probs = probs.to(generator.device)
+        return torch.multinomial(probs, 1, generator=generator)[:, 0]
 
     return _extend(step, prompt, max_new_tokens, choose, stop_id, pad_id)
 
@@ -162,11 +162,11 @@ def beam_search(
                 raise
             finish(live, length - 1)  # what is written stays
             break
-        chances = F.log_softmax(scores.float(), dim=-1).to(prompt.device)
-        chances = rearrange(chances, "(b w) v -> b w v", w=beams)
-        total = rearrange(live[:, :, None] + chances, "b w v -> b (w v)")
+        log_probs = F.log_softmax(scores.float(), dim=-1).to(prompt.device)
+        log_probs = rearrange(log_probs, "(b w) v -> b w v", w=beams)
+        total = rearrange(live[:, :, None] + log_probs, "b w v -> b (w v)")
         live, picks = total.topk(beams, dim=1)
-        parents, tokens = picks // chances.shape[2], picks % chances.shape[2]
+        parents, tokens = picks // log_probs.shape[2], picks % log_probs.shape[2]
         ids = ids.take_along_dim(parents[:, :, None], dim=1)
         ids = torch.cat([ids, tokens[:, :, None]], dim=2)
         ended = tokens == stop_id
@@ -246,7 +246,7 @@ def _extend(
     """Append what `choose` picks from the scores until all rows stop or are full."""
     _check_request(prompt, max_new_tokens, stop_id, pad_id)
     ids = prompt
-    going = torch.ones(len(prompt), dtype=torch.bool, device=prompt.device)
+    active = torch.ones(len(prompt), dtype=torch.bool, device=prompt.device)
     for _ in range(max_new_tokens):
         try:
             scores = _scores(step, ids, stop_id, pad_id)
@@ -256,11 +256,11 @@ def _extend(
             break  # what is written stays
         new = choose(scores).to(ids.device)
         if pad_id is not None:
-            new = new.masked_fill(~going, pad_id)
+            new = new.masked_fill(~active, pad_id)
         ids = torch.cat([ids, new[:, None]], dim=1)
         if stop_id is not None:
-            going &= new != stop_id
-            if not going.any():
+            active &= new != stop_id
+            if not active.any():
                 break
     return ids
 

@@ -62,7 +62,7 @@ def exact_match(
     """Fraction of hypotheses, 0 to 1, that equal one of their references exactly."""
     _check_sentences(hypotheses, references)
     pairs = zip(hypotheses, references, strict=True)
-    return sum(one in accepted for one, accepted in pairs) / len(hypotheses)
+    return sum(text in accepted for text, accepted in pairs) / len(hypotheses)
 
 
 def _check_sentences(hypotheses: Sequence, references: Sequence[Sequence[str]]) -> None:

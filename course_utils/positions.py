@@ -22,7 +22,7 @@ def _angles(length: int, width: int, base: float) -> Float[Tensor, "t pairs"]:
     return torch.outer(positions, base ** (-pairs / width))
 
 
-def _delivered(table: Tensor, device: Device, dtype: torch.dtype | None) -> Tensor:
+def _cast(table: Tensor, device: Device, dtype: torch.dtype | None) -> Tensor:
     """The table in the type and on the device asked for, else PyTorch's defaults."""
     device = device or torch.get_default_device()
     return table.to(device=device, dtype=dtype or torch.get_default_dtype())
@@ -44,7 +44,7 @@ def sinusoidal_positions(
     """
     angles = _angles(length, d_model, base)
     table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-    return _delivered(table[:, :d_model], device, dtype)
+    return _cast(table[:, :d_model], device, dtype)
 
 
 class TablePositions(nn.Module):
@@ -69,8 +69,8 @@ class SinusoidalPositions(TablePositions):
     def _apply(self, fn, recurse=True):
         super()._apply(fn, recurse)
         length, width = self.table.shape
-        place = {"device": self.table.device, "dtype": self.table.dtype}
-        self.table = sinusoidal_positions(length, width, **place)
+        options = {"device": self.table.device, "dtype": self.table.dtype}
+        self.table = sinusoidal_positions(length, width, **options)
         return self
 
 
@@ -113,7 +113,7 @@ def rotary_table(
         raise ValueError(f"head_dim must be even (rotary pairs), got {head_dim}")
     angles = _angles(length, head_dim, base).repeat(1, 2)
     tables = torch.stack([angles.cos(), angles.sin()])
-    return tuple(_delivered(tables, device, dtype))
+    return tuple(_cast(tables, device, dtype))
 
 
 class RotaryPositions(nn.Module):
@@ -128,8 +128,8 @@ class RotaryPositions(nn.Module):
 
     def _apply(self, fn, recurse=True):
         super()._apply(fn, recurse)
-        place = {"device": self.cos.device, "dtype": self.cos.dtype}
-        self.cos, self.sin = rotary_table(*self.cos.shape, self.base, **place)
+        options = {"device": self.cos.device, "dtype": self.cos.dtype}
+        self.cos, self.sin = rotary_table(*self.cos.shape, self.base, **options)
         return self
 
     def forward(

@@ -14,13 +14,13 @@ from course_utils.checks import check_type, did_you_mean
 @contextmanager
 def explicit(module: nn.Module | None) -> Iterator[None]:
     """An attention layer computes step by step while one block or several last."""
-    looks = hasattr(module, "explicit")
-    if looks:
+    is_attention = hasattr(module, "explicit")
+    if is_attention:
         module.explicit += 1
     try:
         yield
     finally:
-        if looks:
+        if is_attention:
             module.explicit -= 1
 
 
@@ -49,7 +49,7 @@ class Recording(Named):
     def __enter__(self) -> "Recording":
         for name, module in self._model.named_modules():
             self._undo.enter_context(explicit(module))
-            hook = module.register_forward_hook(_keep(self, name))
+            hook = module.register_forward_hook(_recording_hook(self, name))
             self._undo.callback(hook.remove)
         return self
 
@@ -79,7 +79,7 @@ def record(model: nn.Module) -> Recording:
     return Recording(model)
 
 
-def _keep(seen: Recording, name: str):
+def _recording_hook(seen: Recording, name: str):
     def hook(module, inputs, output):
         if isinstance(output, Tensor):
             seen[name] = output
