@@ -75,8 +75,8 @@ class BytePairs:
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """The bytes of the ids; a special token has none."""
         ids = list(ids)
-        for place, id in enumerate(ids):
-            check_index(self.vocab_size, "vocab_size", **{f"ids[{place}]": id})
+        for index, id in enumerate(ids):
+            check_index(self.vocab_size, "vocab_size", **{f"ids[{index}]": id})
         return b"".join(self.pieces[id] for id in ids)
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -96,14 +96,14 @@ def join(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
     """Replace the pair by `new`, from left to right: in a a a only the first two."""
     left, right = pair
     joined = []
-    place = 0
-    while place < len(ids):
-        if tuple(ids[place : place + 2]) == (left, right):
+    index = 0
+    while index < len(ids):
+        if tuple(ids[index : index + 2]) == (left, right):
             joined.append(new)
-            place += 2
+            index += 2
         else:
-            joined.append(ids[place])
-            place += 1
+            joined.append(ids[index])
+            index += 1
     return joined
 
 

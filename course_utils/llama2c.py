@@ -75,12 +75,12 @@ def read_llama2c(path: str | Path) -> LlamaLM:
     numbers = torch.from_numpy(np.frombuffer(raw, "<f4", offset=HEADER.size).copy())
     what = f"{path}: numbers in the file and by its header"
     check_same(what, len(numbers), sum(sizes))
-    for name, part in zip(order, numbers.split(sizes), strict=True):
+    for name, tensor in zip(order, numbers.split(sizes), strict=True):
         weight = weights[f"{name}.weight"]
-        part = part.view_as(weight)
+        tensor = tensor.view_as(weight)
         if name.endswith(("to_queries", "to_keys")):
-            part = halves_from_neighbours(part, head_dim)
-        weight.copy_(part)
+            tensor = halves_from_neighbours(tensor, head_dim)
+        weight.copy_(tensor)
     return model
 
 
@@ -96,18 +96,18 @@ def halves_from_neighbours(weight: Tensor, head_dim: int) -> Tensor:
 def read_llama2c_tokenizer(path: str | Path) -> Tokenizer:
     """The tokenizer in a file of llama2.c: byte pairs, and bytes for the rest."""
     raw = Path(path).read_bytes()
-    place = 4  # after the length of the longest token
+    offset = 4  # after the length of the longest token
     tokens, scores = [], []
-    while place < len(raw):
-        score, length = struct.unpack_from("<fi", raw, place)
-        place += 8
-        tokens.append(raw[place : place + length].decode().replace(" ", "▁"))
+    while offset < len(raw):
+        score, length = struct.unpack_from("<fi", raw, offset)
+        offset += 8
+        tokens.append(raw[offset : offset + length].decode().replace(" ", "▁"))
         scores.append(score)
-        place += length
+        offset += length
     tokens[:3] = "<unk>", "<s>", "</s>"
     ids = {token: id for id, token in enumerate(tokens)}
     merges = []  # every way to make a token of two, the best token first
-    for token in sorted(tokens[259:], key=lambda one: -scores[ids[one]]):
+    for token in sorted(tokens[259:], key=lambda t: -scores[ids[t]]):
         cuts = ((token[:cut], token[cut:]) for cut in range(1, len(token)))
         known = [cut for cut in cuts if cut[0] in ids and cut[1] in ids]
         merges += sorted(known, key=lambda cut: (ids[cut[0]], ids[cut[1]]))

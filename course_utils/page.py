@@ -236,7 +236,7 @@ def _plain(tokenizer: Tokenizer) -> dict[str, Any]:
             f"a {model['type']} model with {splits.get('type', 'no')} pre-tokenizer"
         )
     ids = model["vocab"]
-    special = {one["id"]: one["content"] for one in content["added_tokens"]}
+    special = {token["id"]: token["content"] for token in content["added_tokens"]}
     tokens = [b""] * tokenizer.vocab_size
     for piece, id in ids.items():
         if id not in special:

@@ -20,7 +20,7 @@ from course_utils.checks import check_index, check_integer, check_type, describe
 ROLES = ("pad", "bos", "eos", "unk")  # of the tokens in SPECIAL
 # GPT-2 writes a byte that is not printable as one of the characters from 256 on.
 BYTE_CHARACTERS = [chr(byte) for byte in PRINTABLE]
-BYTE_CHARACTERS += [chr(256 + place) for place in range(256 - len(PRINTABLE))]
+BYTE_CHARACTERS += [chr(256 + index) for index in range(256 - len(PRINTABLE))]
 BYTE_OF = dict(zip(BYTE_CHARACTERS, BYTES, strict=True))
 
 TokenIds = Sequence[int] | Int64[Tensor, "t"] | Int64[np.ndarray, "t"]
@@ -109,10 +109,10 @@ class Tokenizer:
             ids = ids.tolist()
         if not isinstance(ids, Sequence):
             raise TypeError(f"ids must be a list of integers, got {describe(ids)}")
-        for place, id in enumerate(ids):
-            check_index(self.vocab_size, "vocab_size", **{f"ids[{place}]": id})
+        for index, id in enumerate(ids):
+            check_index(self.vocab_size, "vocab_size", **{f"ids[{index}]": id})
             if id not in self._ids:
-                raise ValueError(f"ids[{place}]={id} has no token in the vocabulary")
+                raise ValueError(f"ids[{index}]={id} has no token in the vocabulary")
         return list(ids)
 
     def _piece(self, id: int) -> str:
@@ -129,8 +129,8 @@ def from_bytes(piece: str) -> str:
     raw = bytes(BYTE_OF[character] for character in piece)
     letters = raw.decode("utf-8", "surrogateescape")  # stray bytes from U+DC80 on
     return "".join(
-        f"<{ord(one) & 0xFF:02X}>" if "\udc80" <= one <= "\udcff" else one
-        for one in letters
+        f"<{ord(char) & 0xFF:02X}>" if "\udc80" <= char <= "\udcff" else char
+        for char in letters
     )
 
 
