@@ -58,18 +58,18 @@ def list_checkpoints(folder: Path) -> list[Path]:
     """The complete checkpoints of a folder, oldest first; all else in it is foreign."""
     names = (COMPLETE.fullmatch(path.name) for path in folder.glob("step-*"))
     steps = sorted((int(name[1]), name[0]) for name in names if name)
-    parts = (NOTES, ".metadata")  # the second is PyTorch's
+    files = (NOTES, ".metadata")  # the second is PyTorch's
     return [
         folder / name
         for _, name in steps
-        if any((folder / name / part).is_file() for part in parts)
+        if any((folder / name / file).is_file() for file in files)
     ]
 
 
 def load_checkpoint(
     folder: Path, parts: Parts, identity: dict[str, str], processes: Processes
 ) -> dict | None:
-    """Set model and optimizers to the newest state in `folder`; return its notes.
+    """Set model and optimizers to the newest state in `folder`; return its metadata.
 
     None when there is none yet. The number of processes may be another one now. Raises
     ValueError when the state is of another identity or cannot be read.
@@ -85,10 +85,10 @@ def load_checkpoint(
         return None
     newest = complete[-1]
     try:
-        notes = json.loads((newest / NOTES).read_text("utf-8"))
+        metadata = json.loads((newest / NOTES).read_text("utf-8"))
     except Exception as error:
         raise _damaged(newest, error) from error
-    saved = notes["identity"]
+    saved = metadata["identity"]
     for name, here in identity.items():
         there = saved.get(name, here)  # a run that was not evaluated may be, later
         if there != here:
@@ -106,7 +106,7 @@ def load_checkpoint(
     except (Exception, dcp.CheckpointException) as error:
         raise _damaged(newest, error) from error
     set_state_dict(*parts, **tensors)
-    return notes
+    return metadata
 
 
 def _tensors(parts: Parts) -> dict[str, dict]:

@@ -75,23 +75,21 @@ class _LossInPieces(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits: Tensor, labels: Tensor, label_smoothing: float) -> Tensor:
         counted = (labels != IGNORED).sum()
-        options = {"label_smoothing": label_smoothing, "reduction": "sum"}
+        options = {"label_smoothing": label_smoothing, "ignore_index": IGNORED}
         loss = torch.zeros((), dtype=torch.float32)
         gradient = torch.empty_like(logits)
         for start in range(0, len(logits), PIECE):
             piece = slice(start, start + PIECE)
             with torch.enable_grad():
                 wide = logits[piece].detach().float().requires_grad_()
-                part = F.cross_entropy(
-                    wide, labels[piece], ignore_index=IGNORED, **options
-                )
-            loss += part.detach()
-            gradient[piece] = torch.autograd.grad(part, wide)[0] / counted
+                total = F.cross_entropy(wide, labels[piece], reduction="sum", **options)
+            loss += total.detach()
+            gradient[piece] = torch.autograd.grad(total, wide)[0] / counted
         ctx.save_for_backward(gradient)
         return loss / counted
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, outer: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx, grad_output: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
-        return gradient * outer, None, None
+        return gradient * grad_output, None, None

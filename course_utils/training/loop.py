@@ -114,14 +114,14 @@ def train(
                 run.step(step)
                 done = step + 1
                 if evaluate and _is_due(done, evaluate_every, config.steps):
-                    history.evaluations.append((done, run.measure(evaluate)))
+                    history.evaluations.append((done, run.evaluate(evaluate)))
                 history.seconds = time.perf_counter() - started
                 if folder and _is_due(done, config.checkpoint_every, config.steps):
-                    run.keep(folder, done)
+                    run.save(folder, done)
                 bar.set_postfix(loss=f"{history.losses[-1]:.3f}", refresh=False)
                 bar.update()
             if evaluate and config.steps not in dict(history.evaluations):
-                value = run.measure(evaluate)  # the run had ended before this call
+                value = run.evaluate(evaluate)  # the run had ended before this call
                 history.evaluations.append((config.steps, value))
     except BaseException as stop:
         stop.history = history
@@ -135,7 +135,7 @@ def train(
 
 
 class _Run:
-    """A model with everything that moves while it is trained."""
+    """A model with everything that changes while it is trained."""
 
     def __init__(self, model, batches, config, loss):
         self.model = model
@@ -184,7 +184,7 @@ class _Run:
         entropy = np.random.SeedSequence([self.config.seed, step, *rank])
         torch.manual_seed(int(entropy.generate_state(1)[0]))
 
-    def measure(self, evaluate: Callable[[nn.Module], float]) -> float:
+    def evaluate(self, evaluate: Callable[[nn.Module], float]) -> float:
         with evaluating(self.model), torch.no_grad(), self.autocast():
             return float(evaluate(self.model))
 
@@ -208,21 +208,21 @@ class _Run:
         settings["checksum of the first batch"] = f"{zlib.crc32(data):08x}"
         return {name: " ".join(str(value).split()) for name, value in settings.items()}
 
-    def keep(self, folder: Path, step: int) -> None:
+    def save(self, folder: Path, step: int) -> None:
         from course_utils.training.checkpoints import save_checkpoint  # slow to import
 
-        notes = {"identity": self.identity, "history": asdict(self.history)}
-        parts = self.model, self.optimizers
-        save_checkpoint(folder, step, parts, notes, self.processes)
+        metadata = {"identity": self.identity, "history": asdict(self.history)}
+        state = self.model, self.optimizers
+        save_checkpoint(folder, step, state, metadata, self.processes)
 
     def restore(self, folder: Path, identity: dict[str, str]) -> None:
         from course_utils.training.checkpoints import load_checkpoint  # slow to import
 
         self.identity = identity
-        parts = self.model, self.optimizers
-        notes = load_checkpoint(folder, parts, identity, self.processes)
-        if notes:
-            past = notes["history"]
+        state = self.model, self.optimizers
+        metadata = load_checkpoint(folder, state, identity, self.processes)
+        if metadata:
+            past = metadata["history"]
             past["evaluations"] = [tuple(pair) for pair in past["evaluations"]]
             self.history = History(**past)
         if len(self.history.steps) > self.config.steps:
@@ -241,14 +241,14 @@ def _signature(function: Callable, whole: bool = False) -> str:
         return f"{inner} {function.args} {function.keywords}"
     name = getattr(function, "__qualname__", type(function).__name__)
     code = getattr(function, "__code__", None)
-    parts = []
+    contents = []
     if code and ("<" in name or function.__module__ == "__main__"):
         uses = inspect.getclosurevars(function)
-        parts += [_content(code), _values(uses.globals | uses.nonlocals, whole)]
+        contents += [_content(code), _values(uses.globals | uses.nonlocals, whole)]
     owner = getattr(function, "__self__", None) if code else function
     if whole and hasattr(owner, "__dict__"):
-        parts.append(_values(vars(owner), whole))
-    return f"{name} {zlib.crc32(repr(parts).encode()):08x}" if parts else name
+        contents.append(_values(vars(owner), whole))
+    return f"{name} {zlib.crc32(repr(contents).encode()):08x}" if contents else name
 
 
 def _values(names: dict, whole: bool) -> dict:
@@ -264,7 +264,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Tensor):
         return zlib.crc32(_bytes(value))
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_plain(item) for item in value]
     return _signature(value) if inspect.isroutine(value) else type(value).__name__
 
 
@@ -274,7 +274,7 @@ def _bytes(tensor: Tensor) -> bytes:
 
 
 def _content(code: CodeType) -> list:
-    """What a function computes, without its place in a file."""
+    """What a function computes, without its position in a file."""
     constants = [
         _content(value) if isinstance(value, CodeType) else value
         for value in code.co_consts

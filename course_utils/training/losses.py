@@ -44,7 +44,7 @@ def next_token_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:
     """Nats per label of a decoder-only model on (inputs "b t", labels "b t")."""
-    inputs, labels = _parts(batch, "(inputs, labels)")
+    inputs, labels = _checked_batch(batch, "(inputs, labels)")
     return label_loss(model(inputs), labels, label_smoothing)
 
 
@@ -53,7 +53,7 @@ def translation_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:
     """Nats per label of an encoder-decoder on (source "b s", target "b t", labels)."""
-    source, target_in, labels = _parts(batch, "(source, target, labels)")
+    source, target_in, labels = _checked_batch(batch, "(source, target, labels)")
     return label_loss(model(source, target_in), labels, label_smoothing)
 
 
@@ -65,7 +65,7 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
     return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)
 
 
-def _parts(batch: Batch, names: str) -> Batch:
+def _checked_batch(batch: Batch, names: str) -> Batch:
     if len(batch) != names.count(",") + 1:
         came = f"got {len(batch)} parts: train(..., loss=...) names another loss"
         raise ValueError(f"the batch of this loss must be {names}, {came}")

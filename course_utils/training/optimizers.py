@@ -78,8 +78,8 @@ def build_optimizers(
     groups = parameter_groups(model)
     muon = config.optimizer == "muon"
     decayed = groups["output"] + ([] if muon else groups["hidden"])
-    parts = ((decayed, config.weight_decay), (groups["plain"], 0.0))
-    adamw = [{"params": part, "weight_decay": decay} for part, decay in parts if part]
+    decays = ((decayed, config.weight_decay), (groups["plain"], 0.0))
+    adamw = [{"params": p, "weight_decay": decay} for p, decay in decays if p]
     optimizers: list[Optimizer] = []
     if adamw:
         optimizers.append(AdamW(adamw, lr=config.learning_rate, betas=(0.9, 0.95)))
@@ -125,19 +125,19 @@ class Muon(Optimizer):
         """Change every weight that has a gradient."""
         for group in self.param_groups:
             for weights in _by_shape(group["params"]):
-                self._move(weights, group)
+                self._update(weights, group)
 
-    def _move(self, weights: list[nn.Parameter], group: dict) -> None:
+    def _update(self, weights: list[nn.Parameter], group: dict) -> None:
         """Change weights of one shape; stacked, their products run together."""
         momentum = group["momentum"]
-        ahead = torch.stack([self._ahead(weight, momentum) for weight in weights])
-        updates = orthogonalize(ahead.to(self.dtype or ahead.dtype)).to(ahead.dtype)
-        size = 0.2 * math.sqrt(max(ahead.shape[1:]))
+        stack = torch.stack([self._nesterov(weight, momentum) for weight in weights])
+        updates = orthogonalize(stack.to(self.dtype or stack.dtype)).to(stack.dtype)
+        size = 0.2 * math.sqrt(max(stack.shape[1:]))
         for weight, update in zip(weights, updates, strict=True):
             weight.mul_(1 - group["lr"] * group["weight_decay"])
             weight.add_(update, alpha=-group["lr"] * size)
 
-    def _ahead(self, weight: nn.Parameter, momentum: float) -> Tensor:
+    def _nesterov(self, weight: nn.Parameter, momentum: float) -> Tensor:
         """The average of the gradients, as it will be one step later (Nesterov)."""
         state = self.state[weight]
         if not state:
