@@ -127,4 +127,4 @@ def _show_picture(maps: Maps) -> None:
 def _thinned(words: list[str]) -> list[str]:
     """At most some 40 of the words, evenly spaced; the others become empty."""
     step = 1 + len(words) // 40
-    return [word if place % step == 0 else "" for place, word in enumerate(words)]
+    return [word if index % step == 0 else "" for index, word in enumerate(words)]

@@ -72,8 +72,8 @@ def show_frames(
         pictured=True,
     )
     display_view(html, alt, HINT)
-    places = np.linspace(0, len(frames) - 1, min(STILL, len(frames))).round()
-    chosen = {captions[int(i)]: frames[int(i)] for i in places}
+    indices = np.linspace(0, len(frames) - 1, min(STILL, len(frames))).round()
+    chosen = {captions[int(i)]: frames[int(i)] for i in indices}
     kind = kind_of(frames[0])
     if kind == "map" and tuple(axes) == ("query position", "key position"):
         maps = np.stack(list(chosen.values()))
@@ -135,9 +135,9 @@ def _one_below_another(texts: dict[str, str]) -> Figure:
     figure = Figure(figsize=(5.8, 0.17 * lines + 0.1))
     top = lines
     for caption, text in wrapped.items():
-        for part, weight in ((caption, "bold"), ("\n".join(text), "normal")):
+        for string, weight in ((caption, "bold"), ("\n".join(text), "normal")):
             look = {"va": "top", "linespacing": 1.3, "weight": weight}
-            figure.text(0.02, top / (lines + 0.5), style.literal(part), **look)
+            figure.text(0.02, top / (lines + 0.5), style.literal(string), **look)
             top -= 1
         top -= len(text) - 0.3
     return figure

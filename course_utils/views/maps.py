@@ -24,7 +24,7 @@ class Maps:
     """The maps of one recording, or of two that are compared, and one that is chosen.
 
     recordings: for each {part: {layer label: weights "h q k"}}; texts: the tokens and
-    those of the source; sides: {part: (queries, keys)}, places in `texts`; at: part,
+    those of the source; sides: {part: (queries, keys)}, indices of `texts`; at: part,
     layer and head that are chosen, as indices; sentence: title and finding.
 
     A part is "encoder", "decoder", "cross", or "self" where there is one text only. The
@@ -38,7 +38,7 @@ class Maps:
         alone = source is None
         self.texts = [token_texts(tokens)]
         self.texts.append([] if alone else token_texts(source, "source"))
-        self.recordings = [attention_parts(one, not alone) for one in recordings]
+        self.recordings = [attention_parts(r, not alone) for r in recordings]
         self.sides = dict.fromkeys(SIDES, (0, 0)) if alone else SIDES
         self._check_tokens(alone)
         same_layers(*self.recordings)
@@ -73,7 +73,7 @@ class Maps:
         label = labels[layer]
         check_index(len(self.recordings[0][part][label]), "heads", head=head)
         self.at = [names.index(part), int(layer), int(head)]
-        self.chosen = [one[part][label][head] for one in self.recordings]
+        self.chosen = [r[part][label][head] for r in self.recordings]
         self.labels = [
             [short(token) for token in self.texts[side]] for side in self.sides[part]
         ]
@@ -81,7 +81,7 @@ class Maps:
 
     def check_total(self) -> None:
         """Raise ValueError for more weights than a page can hold."""
-        parts = [layers for one in self.recordings for layers in one.values()]
+        parts = [layers for r in self.recordings for layers in r.values()]
         total = sum(weights.numel() for layers in parts for weights in layers.values())
         if total > MOST_WEIGHTS:
             raise ValueError(
@@ -95,19 +95,19 @@ class Maps:
 
     def _finding(self) -> str:
         """Where the strongest link is, or the largest change."""
-        first, *others = self.levels()
-        if others:
-            size, begins = np.abs(others[0] - first), "The largest change is"
+        before, *after = self.levels()
+        if after:
+            size, begins = np.abs(after[0] - before), "The largest change is"
             if not size.any():
                 return "Nothing changed"
         else:
-            size, begins = first, "The strongest link goes"
+            size, begins = before, "The strongest link goes"
             free = (weight_codes(self.chosen[0]) > 0).sum(1, keepdims=True) > 1
             if free.any():  # a single key gets all anyway
-                size = np.where(free, first, -1)
+                size = np.where(free, before, -1)
         q, k = np.unravel_index(size.argmax(), size.shape)
         found = f"{begins} from “{self.labels[0][q]}” to “{self.labels[1][k]}”"
-        weights = [f"{levels[q, k] / LEVELS:.2f}" for levels in (first, *others)]
-        if others:
+        weights = [f"{levels[q, k] / LEVELS:.2f}" for levels in (before, *after)]
+        if after:
             return f"{found}: before {weights[0]}, after {weights[1]}"
         return f"{found}, weight {weights[0]}"

@@ -15,10 +15,10 @@ def show_query(keys: Mapping[str, Sequence], *, title: str) -> None:
     names = token_texts(list(keys), "keys")
     if wrong := [key for key in keys.values() if len(key) != 2]:
         raise ValueError(f"keys must be points (x, y) of a plane, got {wrong[0]}")
-    places = [[float(x), float(y)] for x, y in keys.values()]
+    points = [[float(x), float(y)] for x, y in keys.values()]
     labels = [short(name) for name in names]
     alt = f"{title} The keys are {', '.join(labels)}; the query points up to the right."
-    show_piece("query", {"names": names, "keys": places}, title, alt)
+    show_piece("query", {"names": names, "keys": points}, title, alt)
     roles = {label: "key" for label in labels} | {"query": "query"}
-    ends = dict(zip(labels, places, strict=True)) | {"query": (0.766, 0.643)}  # at 40°
+    ends = dict(zip(labels, points, strict=True)) | {"query": (0.766, 0.643)}  # at 40°
     arrows(ends, roles=roles, alt=alt)

@@ -72,12 +72,12 @@ def _dials(
     score = axes["score"]
     x = torch.arange(0, 63.1, 0.25, dtype=torch.float64)
     score.plot(x, _score(x, back, pairs).sum(0), color=SOFT)
-    for place in (back, *ghosts):
-        height = _score(torch.tensor([float(place)]), back, pairs).sum().item()
-        color = ROLES["weight" if place in ghosts else "query"]
-        score.plot(place, height, "o", color=color)
+    for peak in (back, *ghosts):
+        height = _score(torch.tensor([float(peak)]), back, pairs).sum().item()
+        color = ROLES["weight" if peak in ghosts else "query"]
+        score.plot(peak, height, "o", color=color)
         above = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center"}
-        score.annotate(str(place), (place, height), **above)
+        score.annotate(str(peak), (peak, height), **above)
     score.margins(x=0.02, y=0.2)
     score.set(xlabel="distance", ylabel="score")
     return figure

@@ -24,8 +24,8 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
     if hasattr(tokens, "encodings"):
         count = len(tokens.encodings or [])  # None from a tokenizer that is not fast
         if count != 1:
-            one = "one text, encoded by a fast tokenizer, such as encoding[0]"
-            raise ValueError(f"{name} must be {one}; got {count}")
+            expected = "one text, encoded by a fast tokenizer, such as encoding[0]"
+            raise ValueError(f"{name} must be {expected}; got {count}")
         tokens = tokens.encodings[0]
     if isinstance(tokens, tokenizers.Encoding):
         return _readable(tokens.tokens, tokens.special_tokens_mask)
@@ -33,8 +33,8 @@ def token_texts(tokens: Any, name: str = "tokens") -> list[str]:
         kinds = "a list of strings or a tokenizer's encoding"
         raise TypeError(f"{name} must be {kinds}, got {describe(tokens)}")
     tokens = list(tokens)
-    for place, token in enumerate(tokens):
-        check_type(str, **{f"{name}[{place}]": token})
+    for index, token in enumerate(tokens):
+        check_type(str, **{f"{name}[{index}]": token})
     return tokens
 
 

@@ -39,7 +39,7 @@ def attention_parts(recording: Any, crossed: bool) -> dict[str, dict[str, Tensor
         stems.setdefault(NUMBER.sub("#", layer), []).append(layer)
     parts: dict[str, dict[str, Tensor]] = {}
     for stem, names in stems.items():
-        part = _part(stem, len(stems) == 1, crossed)
+        part = _kind_of_attention(stem, len(stems) == 1, crossed)
         layers = [weights[name] for name in names]
         if part in parts or len({layer.shape for layer in layers}) > 1:
             raise ValueError(
@@ -58,13 +58,13 @@ def _layers(recording: Any) -> dict[str, Any]:
     if isinstance(recording, Tensor | np.ndarray):
         recording = [recording]
     if isinstance(recording, tuple | list):
-        return {f"layer.{place}": given for place, given in enumerate(recording)}
+        return {f"layer.{index}": given for index, given in enumerate(recording)}
     if not any(hasattr(recording, field) for field in FIELDS):
         return recording or {}
     return {
-        f"{field}.{place}": given
+        f"{field}.{index}": given
         for field in FIELDS
-        for place, given in enumerate(getattr(recording, field, None) or ())
+        for index, given in enumerate(getattr(recording, field, None) or ())
     }
 
 
@@ -97,11 +97,11 @@ def _layer_labels(names: list[str]) -> list[str]:
     numbers = [NUMBER.findall(name) for name in names]
     varying = [column for column in zip(*numbers, strict=True) if len(set(column)) > 1]
     if varying:
-        return [".".join(parts) for parts in zip(*varying, strict=True)]
+        return [".".join(numbers) for numbers in zip(*varying, strict=True)]
     return [row[-1] if row else "0" for row in numbers]  # a single layer
 
 
-def _part(name: str, alone: bool, crossed: bool) -> str:
+def _kind_of_attention(name: str, alone: bool, crossed: bool) -> str:
     of_bart = "decoder" in name and "encoder_attn" in name
     if of_bart or "cross" in name or "EncDecAttention" in name:  # the last is T5's
         return "cross"
