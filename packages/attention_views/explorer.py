@@ -40,15 +40,15 @@ def explorer_html(
     held = []
     for name, layers in parts.items():
         codes = np.array(
-            [[weight_codes(one[name][label]) for label in layers] for one in recordings]
+            [[weight_codes(r[name][label]) for label in layers] for r in recordings]
         )
         _, *shape = codes.shape
         side = list((sides or {}).get(name, (0, 0)))
-        given = [len(texts[place]) for place in side]
-        if given != shape[2:]:
+        lengths = [len(texts[index]) for index in side]
+        if lengths != shape[2:]:
             raise ValueError(
                 f"{name}: the weights have {shape[2]} queries and {shape[3]} keys, got "
-                f"{given[0]} and {given[1]} tokens"
+                f"{lengths[0]} and {lengths[1]} tokens"
             )
         part = {"name": name, "layers": list(layers), "shape": shape, "tokens": side}
         held.append({**part, "map": compressed(codes)})
@@ -61,16 +61,16 @@ def explorer_html(
 
 def same_layers(*recordings: Parts) -> None:
     """Raise ValueError unless all have the same layers, of the same shapes."""
-    first, *others = [
+    first, *rest = [
         {
             f"{part} layer {label} {tuple(weights.shape)}"
-            for part, layers in one.items()
+            for part, layers in recording.items()
             for label, weights in layers.items()
         }
-        for one in recordings
+        for recording in recordings
     ]
-    for other in others:
-        if differing := first ^ other:
+    for layers in rest:
+        if differing := first ^ layers:
             raise ValueError(
                 "before and after must have the same layers and shapes (head, query, "
                 f"key), only one of them has {min(differing)}"

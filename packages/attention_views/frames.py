@@ -11,7 +11,7 @@ import numpy as np
 
 from attention_views.page import compressed, view_html
 
-STEPS = 1000  # places are whole numbers from 0 to this
+STEPS = 1000  # positions are whole numbers from 0 to this
 
 
 def frames_html(
@@ -48,9 +48,9 @@ def frames_html(
             f"all different, got {list(captions)}"
         )
     kind = kind_of(frames[0])
-    others = {kind_of(frame) for frame in frames} - {kind}
-    if others:
-        raise ValueError(f"frames must be of one kind, got {kind} and {min(others)}")
+    different = {kind_of(frame) for frame in frames} - {kind}
+    if different:
+        raise ValueError(f"frames must be of one kind, got {kind} and {min(different)}")
     data = {"title": title, "axis": axis, "captions": list(captions), "kind": kind}
     data |= {"axes": list(axes), "rows": list(rows), "columns": list(columns)}
     if kind == "map":
@@ -110,8 +110,8 @@ def _maps(
             f"{len(rows)} and {len(columns)} labels"
         )
     limit = np.abs(maps).max() or 1.0
-    part = (maps / limit + 1) / 2 if signed else maps / limit
-    codes = np.where(maps == 0, 121 if signed else 0, _whole(part * 240) + 1)
+    scaled = (maps / limit + 1) / 2 if signed else maps / limit
+    codes = np.where(maps == 0, 121 if signed else 0, _whole(scaled * 240) + 1)
     if mask is not None:
         codes[~np.asarray(mask) & (maps != 0)] = 255
     return {

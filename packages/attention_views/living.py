@@ -54,23 +54,23 @@ def living_page(
     Raises ValueError for more than 4,000,000 weights and for numbers that are not
     finite.
     """
-    arrays = {name: np.asarray(part, np.float32) for name, part in weights.items()}
-    count = sum(part.size for part in arrays.values())
+    arrays = {name: np.asarray(array, np.float32) for name, array in weights.items()}
+    count = sum(array.size for array in arrays.values())
     if count > MOST_WEIGHTS:
         raise ValueError(
             f"model must have at most {MOST_WEIGHTS:,} weights for a page to send "
             f"around, got {count:,}: a file of about {count * 4 / 3e6 + 0.2:.0f} MB"
         )
     layout, integers, floats = [], [], []
-    for name, part in arrays.items():
-        if not np.isfinite(part).all():
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
             raise ValueError(f"weights[{name!r}] must hold finite numbers")
-        rows, columns = (*part.shape, 0)[:2]
+        rows, columns = (*array.shape, 0)[:2]
         layout.append({"name": name, "rows": rows, "columns": columns})
         if columns:
-            whole, part = quantized(part)
-            integers.append(whole.tobytes())
-        floats.append(part.astype("<f4").tobytes())
+            codes, array = quantized(array)
+            integers.append(codes.tobytes())
+        floats.append(array.astype("<f4").tobytes())
     data = {
         "config": dict(config),
         "layout": layout,
@@ -83,7 +83,7 @@ def living_page(
         "startId": start_id,
         "endId": end_id,
     }
-    parts = {
+    fields = {
         "title": escape(title),
         "style": font_face() + _source("page.css"),
         "model": safe_json(data),
@@ -91,8 +91,8 @@ def living_page(
         "floats": b64encode(b"".join(floats)).decode(),
         "script": "\n".join(map(_source, SCRIPTS)),
     }
-    page = _source("page.html")  # in one pass, so that no part is taken for a mark
-    return re.sub("{{([a-z]+)}}", lambda mark: parts[mark[1]], page)
+    page = _source("page.html")  # in one pass, so that no field is taken for a mark
+    return re.sub("{{([a-z]+)}}", lambda match: fields[match[1]], page)
 
 
 def _source(name: str) -> str:

@@ -53,13 +53,13 @@ def heatmap(
     as `mask` does in matrices of numbers.
     """
     named = values if isinstance(values, Mapping) else {"": values}
-    types = {str(getattr(one, "dtype", "")) for one in named.values()}
+    types = {str(getattr(x, "dtype", "")) for x in named.values()}
     masks = types <= {"bool", "torch.bool"}
-    matrices = {title: _array(one, "values", 2) for title, one in named.items()}
+    matrices = {title: _array(x, "values", 2) for title, x in named.items()}
     heights = {len(matrix) for matrix in matrices.values()}
     if len(heights) > 1:
         raise ValueError(f"values must have equally many rows, got {sorted(heights)}")
-    drawn = {title: 0 * one if masks else one for title, one in matrices.items()}
+    drawn = {title: 0 * x if masks else x for title, x in matrices.items()}
     numbers = numbers or masks  # then there is no scale
     figure, panels = _matrices(drawn, axes, rows, columns, scale, signed, numbers)
     for panel, matrix in zip(panels, matrices.values(), strict=True):
@@ -147,12 +147,12 @@ def equation(
             words = columns.get(name, [""] * width)
             for c, word in zip(range(width), words, strict=True):
                 look = {"rotation": 90, "size": 8.5, "ha": "center", "va": "top"}
-                place = (left + c + 0.5, top + len(matrix) + 0.2)
-                axis.text(*place, literal(word), **look)
+                position = (left + c + 0.5, top + len(matrix) + 0.2)
+                axis.text(*position, literal(word), **look)
             words = rows if rows and part is named[0] else [""] * len(matrix)
             for r, word in zip(range(len(matrix)), words, strict=True):
-                place = (left - 0.15, top + r + 0.5)
-                axis.text(*place, literal(word), ha="right", va="center")
+                position = (left - 0.15, top + r + 0.5)
+                axis.text(*position, literal(word), ha="right", va="center")
         left += width + 0.2
     axis.set(xlim=(-margin, left), ylim=(bottom, -1.2))
     axis.axis("off")
@@ -191,10 +191,10 @@ def curves(
     for label, height in (lines or {}).items():
         axis.axhline(float(height), **_LINE)
         names.append((label, float(height), SOFT))
-    for label, place in (uprights or {}).items():
-        axis.axvline(float(place), **_LINE)
-        where = {"transform": axis.get_xaxis_transform(), "ha": "center"}
-        axis.text(float(place), 1.02, literal(label), color=SOFT, **where)
+    for label, x in (uprights or {}).items():
+        axis.axvline(float(x), **_LINE)
+        look = {"transform": axis.get_xaxis_transform(), "ha": "center"}
+        axis.text(float(x), 1.02, literal(label), color=SOFT, **look)
     if all((x == x.round()).all() for x, _ in points.values()):
         axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # no step 2.5
     for letter in log:
@@ -222,9 +222,9 @@ def points(
         look = {"color": colors[label], "markersize": 7, "markeredgecolor": "white"}
         axis.plot(x, y, "os^DvP"[i % 6], label=literal(label), **look)
         words = (texts or {}).get(label, [""] * len(x))
-        for word, *place in zip(words, x, y, strict=True):
+        for word, *point in zip(words, x, y, strict=True):
             near = {"xytext": (6, 3), "textcoords": "offset points", "size": 8.5}
-            axis.annotate(literal(word), place, **near)
+            axis.annotate(literal(word), point, **near)
     axis.margins(0.1)
     axis.grid()
     style.legend_below(figure)
@@ -252,7 +252,7 @@ def bars(
     kinds = list(dict.fromkeys(kind.values()))
     dots = kinds != list(series)
     written = not dots and len(labels) * len(kinds) <= 30
-    rows = [one for one in kinds if not (dots and one == "mean")]
+    rows = [name for name in kinds if not (dots and name == "mean")]
     colors = style.colors_of(kinds, roles)
     lines_high = sum(max(len(rows), 1 + label.count("\n")) for label in labels)
     size = (5.8, min(6, 0.9 + 0.17 * lines_high + 0.12 * len(labels)))
@@ -266,8 +266,8 @@ def bars(
             size = {"markersize": 14, "markeredgewidth": 2, "zorder": 4}
             axis.plot(numbers, range(len(labels)), "|", **look, **size)
             continue
-        thick, place = 0.76 / len(rows), rows.index(kind[name])
-        at = np.arange(len(labels)) + (place - (len(rows) - 1) / 2) * thick
+        thick, index = 0.76 / len(rows), rows.index(kind[name])
+        at = np.arange(len(labels)) + (index - (len(rows) - 1) / 2) * thick
         if kind[name] != name:
             axis.plot(numbers, at, "o", alpha=0.7, zorder=3, **look)
             continue
@@ -408,7 +408,7 @@ def _matrices(
     size = [wide, cell * height + (0.4 if low else 0.8)]
     figure, panels = style.panels(count, size, columns=int(low), sharex=low)
     cmap, vmin = ("RdBu_r", -limit) if signed else (style.WEIGHTS, 0)
-    rows, columns = (one if one is None else [*one] for one in (rows, columns))
+    rows, columns = (x if x is None else [*x] for x in (rows, columns))
     for axis, (title, matrix) in zip(panels, matrices.items(), strict=True):
         image = axis.imshow(matrix, cmap, vmin=vmin, vmax=limit, aspect="auto")
         for (r, c), value in np.ndenumerate(matrix if numbers else []):

@@ -78,8 +78,8 @@ def number(value: float, small: bool = False) -> str:
     """Two decimals, of a `small` number three; "≈ 0" is not quite 0."""
     text = f"{value:,.0f}"
     if abs(value) < 100:
-        places = 3 if small and abs(value) < 0.1 else 2
-        text = f"{value:.{places}f}".rstrip("0").rstrip(".")
+        decimals = 3 if small and abs(value) < 0.1 else 2
+        text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
     if small and value and text in ("0", "-0"):
         return "≈ 0"
     return "0" if text == "-0" else text.replace("-", "−")
@@ -126,10 +126,10 @@ def name_ends(axis: Axes, names: Sequence[tuple]) -> None:
     x, apart = axis.get_xlim()[1], 0.2 / axis.figure.get_figheight()
     heights = [to_height.transform((x, y))[1] for _, y, _ in names]
     lowest = -1.0
-    for i, place in enumerate(np.argsort(heights, kind="stable")):
-        label, _, color = names[place]
+    for i, index in enumerate(np.argsort(heights, kind="stable")):
+        label, _, color = names[index]
         highest = 1.05 - apart * (len(names) - 1 - i)  # leaves room for those above
-        lowest = max(lowest + apart, min(heights[place], highest))
+        lowest = max(lowest + apart, min(heights[index], highest))
         style = {"transform": axis.transAxes, "va": "center", "color": dark(color)}
         axis.text(1.015, lowest, literal(label), **style)
 
@@ -185,9 +185,9 @@ def cell_alt() -> str:
     message, _ = running_cell()
     if message != _counted["message"]:
         _counted.update(message=message, figures=0)
-    place = _counted["figures"]
-    _counted["figures"] = place + 1
-    return alts[place] if place < len(alts) else ""
+    index = _counted["figures"]
+    _counted["figures"] = index + 1
+    return alts[index] if index < len(alts) else ""
 
 
 def running_cell() -> tuple[str, str]:
