@@ -118,8 +118,8 @@ def _explain(function: Callable, args: tuple, kwargs: dict, error: Exception) ->
         if not _fits(value, kind):
             wanted = kind.__name__ if isinstance(kind, type) else str(kind)
             wanted = re.sub(r"\b(typing|collections\.abc|torch|pathlib)\.", "", wanted)
-            came = describe(value)
-            raise TypeError(f"{name} must be of type {wanted}, got {came}") from error
+            got = describe(value)
+            raise TypeError(f"{name} must be of type {wanted}, got {got}") from error
 
 
 def _fits(value: object, kind: Any) -> bool:

@@ -57,8 +57,8 @@ def _check_settings(
     least = torch.finfo(torch.float32).tiny  # a smaller one would divide by 0
     checks.check_type(Real, temperature=temperature)
     if not least <= temperature < math.inf:
-        came = f"got {temperature}; for the most likely token there is `greedy`"
-        raise ValueError(f"temperature must be > 0 in float32, {came}")
+        got = f"got {temperature}; for the most likely token there is `greedy`"
+        raise ValueError(f"temperature must be > 0 in float32, {got}")
     if top_k is not None:
         checks.check_integer(1, top_k=top_k)
         if top_k > vocab_size:
@@ -195,11 +195,11 @@ class CachedStep:
     @torch.no_grad()
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         """Scores of the token after each row; only new positions are computed."""
-        known = 0 if self.seen is None else self.seen.shape[1]
-        if known and not torch.equal(ids[:, :known], self.seen):
+        length = 0 if self.seen is None else self.seen.shape[1]
+        if length and not torch.equal(ids[:, :length], self.seen):
             changed = "an earlier id or the number of rows changed"
             raise ValueError(f"{changed}: make a new CachedStep for a new text")
-        new = ids[:, known:].to(next(self.model.parameters()).device)
+        new = ids[:, length:].to(next(self.model.parameters()).device)
         try:
             scores = self.model(new, cache=self.cache)[:, -1]
             self.seen = ids.clone()  # the caller may write into its own

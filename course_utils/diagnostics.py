@@ -226,14 +226,14 @@ def repeats_embedding(blocks: Iterable[nn.Module], run: Callable[[], object]) ->
 
 def _gradients(model: nn.Module, loss: Loss) -> dict[str, Tensor]:
     """Name of a trainable parameter -> its gradient, zeros where the loss has none."""
-    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    if not named:
+    trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if not trainable:
         raise ValueError("model has no trainable parameter")
     with torch.enable_grad():
         value = loss()
-    weights = list(named.values())
+    weights = list(trainable.values())
     gradients = torch.autograd.grad(value, weights, materialize_grads=True)
-    return dict(zip(named, gradients, strict=True))
+    return dict(zip(trainable, gradients, strict=True))
 
 
 @explained

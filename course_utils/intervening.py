@@ -144,11 +144,11 @@ def _replacement(new: Tensor | float, heads: Indices, positions: Indices) -> Cha
     positions = _index_list("positions", positions)
 
     def change(value: Tensor) -> Tensor:
-        came = f"got shape {tuple(value.shape)}"
+        got = f"got shape {tuple(value.shape)}"
         if heads is not None and value.ndim != 4:
-            raise ValueError(f"heads need a value (batch, heads, query, width), {came}")
+            raise ValueError(f"heads need a value (batch, heads, query, width), {got}")
         if positions is not None and value.ndim < 3:
-            raise ValueError(f"positions need a value (batch, ..., t, width), {came}")
+            raise ValueError(f"positions need a value (batch, ..., t, width), {got}")
         replaced = _index_mask(value, heads, 1) & _index_mask(value, positions, -2)
         return torch.where(replaced, new, value)
 

@@ -108,9 +108,9 @@ def read_llama2c_tokenizer(path: str | Path) -> Tokenizer:
     ids = {token: id for id, token in enumerate(tokens)}
     merges = []  # every way to make a token of two, the best token first
     for token in sorted(tokens[259:], key=lambda t: -scores[ids[t]]):
-        cuts = ((token[:cut], token[cut:]) for cut in range(1, len(token)))
-        known = [cut for cut in cuts if cut[0] in ids and cut[1] in ids]
-        merges += sorted(known, key=lambda cut: (ids[cut[0]], ids[cut[1]]))
+        splits = ((token[:i], token[i:]) for i in range(1, len(token)))
+        pairs = [pair for pair in splits if pair[0] in ids and pair[1] in ids]
+        merges += sorted(pairs, key=lambda pair: (ids[pair[0]], ids[pair[1]]))
     options = {"unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True}
     backend = Backend(models.BPE(ids, merges, **options))
     before = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]

@@ -109,7 +109,7 @@ def share_page(
     page = living_page(
         asdict(config),
         weights,
-        _plain(tokenizer),
+        _tokenizer_data(tokenizer),
         title=title,
         opening=opening,
         start_id=start_id,
@@ -209,12 +209,12 @@ def _still(words: Sequence[str], surprises: Sequence[float]) -> Figure:
         x += width
     figure.set_figheight(0.26 * (line + 1) + 0.1)
     for text in drawn:
-        x, at = text.get_position()
-        text.set_position((x, 1 - (at + 0.8) / (line + 1.4)))
+        x, y = text.get_position()
+        text.set_position((x, 1 - (y + 0.8) / (line + 1.4)))
     return figure
 
 
-def _plain(tokenizer: Tokenizer) -> dict[str, Any]:
+def _tokenizer_data(tokenizer: Tokenizer) -> dict[str, Any]:
     """Tokens as bytes, merges as ids. Raises ValueError for another kind of tokenizer.
 
     A page splits a text as GPT-2 does and works on bytes, without a normalizer.

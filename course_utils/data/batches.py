@@ -283,8 +283,8 @@ def _ids(
     if not ids.size:
         raise ValueError(f"{name} is empty, at least one id is needed")
     if ids.dtype != np.int64:
-        came = f"{describe(row)} of {ids.dtype}"
-        raise TypeError(f"{name} must hold integers (int64), got {came}")
+        got = f"{describe(row)} of {ids.dtype}"
+        raise TypeError(f"{name} must hold integers (int64), got {got}")
     if ids.ndim != 1:
         raise ValueError(f"{name} must have one axis, got shape {ids.shape}")
     if (least := ids.min()) < 0:

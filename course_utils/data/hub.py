@@ -67,7 +67,7 @@ def load_pairs(
 @explained
 def load_tokenizer(name: Source) -> Any:
     """`transformers.AutoTokenizer` of "owner/name" on the hub, or of a folder."""
-    with _source_of("models", name):
+    with _hub_libraries("models", name):
         import transformers
 
         return transformers.AutoTokenizer.from_pretrained(name)
@@ -81,7 +81,7 @@ def load_model(name: Source) -> Any:
     attn_implementation="eager": its other ways to compute attention keep no weights.
     name: as in `load_tokenizer`. Raises ValueError where weights are missing.
     """
-    with _source_of("models", name):
+    with _hub_libraries("models", name):
         import transformers
 
         model, report = transformers.AutoModel.from_pretrained(
@@ -104,7 +104,7 @@ def load_model(name: Source) -> Any:
 
 def fetch(name: str, file: str) -> Path:
     """One file of a repository of models on the hub, or of what is cached of it."""
-    with _source_of("models", name):
+    with _hub_libraries("models", name):
         from huggingface_hub import hf_hub_download
 
         return Path(hf_hub_download(name, file))
@@ -165,7 +165,7 @@ def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:
 
     With a limit they are streamed, which leaves no cache.
     """
-    with _source_of("datasets", name) as online:
+    with _hub_libraries("datasets", name) as online:
         import datasets
         from datasets import config
 
@@ -176,15 +176,15 @@ def _hub_rows(name: str, split: str, limit: int | None) -> Iterator[dict]:
 
 
 @contextmanager
-def _source_of(kind: str, name: Source) -> Iterator[bool]:
+def _hub_libraries(kind: str, name: Source) -> Iterator[bool]:
     """The hub's libraries, offline where the hub does not answer; says if it does.
 
     Errors inside become DataUnavailable, or ValueError for a wrong folder or split.
     """
     folder = kind == "models" and os.path.isdir(name)
     if not folder and not HUB_NAME.fullmatch(str(name)):
-        came = f"got {str(name)[:60]!r}"
-        raise ValueError(f"name must be 'owner/name' on the hub or a folder, {came}")
+        got = f"got {str(name)[:60]!r}"
+        raise ValueError(f"name must be 'owner/name' on the hub or a folder, {got}")
     online = not folder and hub_answers(kind, str(name))
     # The libraries read this setting from the environment only when first imported.
     settings = [importlib.import_module("huggingface_hub.constants")]

@@ -89,12 +89,12 @@ def load_checkpoint(
     except Exception as error:
         raise _damaged(newest, error) from error
     saved = metadata["identity"]
-    for name, here in identity.items():
-        there = saved.get(name, here)  # a run that was not evaluated may be, later
-        if there != here:
+    for name, current in identity.items():
+        stored = saved.get(name, current)  # a run that was not evaluated may be, later
+        if stored != current:
             raise ValueError(
-                f"checkpoint {newest} is of another run: {name} is {there:.80} in the "
-                f"checkpoint and {here:.80} in this run; begin a new one elsewhere"
+                f"checkpoint {newest} is of another run: {name} is {stored:.80} in the "
+                f"checkpoint and {current:.80} in this run; begin a new one elsewhere"
             )
     for optimizer in parts[1]:
         optimizer.zero_grad()  # with gradients there, no moments would be laid out

@@ -100,7 +100,7 @@ def train(
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)
     if folder:
-        run.restore(folder, run.identify(evaluate, evaluate_every))
+        run.restore(folder, run.fingerprint(evaluate, evaluate_every))
     history = run.history
     first = len(history.steps)
     quiet = run.processes.rank > 0 or not is_watched()
@@ -188,7 +188,7 @@ class _Run:
         with evaluating(self.model), torch.no_grad(), self.autocast():
             return float(evaluate(self.model))
 
-    def identify(self, evaluate: Callable | None, every: int) -> dict[str, str]:
+    def fingerprint(self, evaluate: Callable | None, every: int) -> dict[str, str]:
         """What must be equal for a checkpoint to be one of this run."""
         config = getattr(self.model, "config", None)
         layers = asdict(config) if is_dataclass(config) else {"layers": self.model}
@@ -201,7 +201,7 @@ class _Run:
         weights = self.model.named_parameters()
         frozen = [name for name, weight in weights if not weight.requires_grad]
         settings["frozen"] = ", ".join(frozen) or "nothing"
-        settings["loss"] = _signature(self.loss, whole=True)
+        settings["loss"] = _signature(self.loss, deep=True)
         if evaluate:
             settings["evaluate"] = f"{_signature(evaluate)} every {every} steps"
         data = b"".join(map(_bytes, self.batches(0)))
@@ -230,41 +230,41 @@ class _Run:
             raise ValueError(f"steps={self.config.steps} must not be fewer: {done}")
 
 
-def _signature(function: Callable, whole: bool = False) -> str:
+def _signature(function: Callable, deep: bool = False) -> str:
     """The name of a function, and a checksum if no import could give the same one.
 
-    whole: tensors, lists and functions that it uses count, too, and the attributes of
+    deep: tensors, lists and functions that it uses count, too, and the attributes of
     its object. An evaluation may change those as it goes.
     """
     if isinstance(function, functools.partial):
-        inner = _signature(function.func, whole)
+        inner = _signature(function.func, deep)
         return f"{inner} {function.args} {function.keywords}"
     name = getattr(function, "__qualname__", type(function).__name__)
     code = getattr(function, "__code__", None)
     contents = []
     if code and ("<" in name or function.__module__ == "__main__"):
         uses = inspect.getclosurevars(function)
-        contents += [_content(code), _values(uses.globals | uses.nonlocals, whole)]
+        contents += [_bytecode(code), _values(uses.globals | uses.nonlocals, deep)]
     owner = getattr(function, "__self__", None) if code else function
-    if whole and hasattr(owner, "__dict__"):
-        contents.append(_values(vars(owner), whole))
+    if deep and hasattr(owner, "__dict__"):
+        contents.append(_values(vars(owner), deep))
     return f"{name} {zlib.crc32(repr(contents).encode()):08x}" if contents else name
 
 
-def _values(names: dict, whole: bool) -> dict:
-    if not whole:
+def _values(names: dict, deep: bool) -> dict:
+    if not deep:
         return {n: v for n, v in names.items() if isinstance(v, int | float | str)}
-    return {name: _plain(value) for name, value in names.items()}
+    return {name: _serializable(value) for name, value in names.items()}
 
 
-def _plain(value: object) -> object:
+def _serializable(value: object) -> object:
     """What a value holds, in a form that another process would see as well."""
     if isinstance(value, int | float | str):
         return value
     if isinstance(value, Tensor):
         return zlib.crc32(_bytes(value))
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_serializable(item) for item in value]
     return _signature(value) if inspect.isroutine(value) else type(value).__name__
 
 
@@ -273,10 +273,10 @@ def _bytes(tensor: Tensor) -> bytes:
     return flat.view(torch.uint8).numpy().tobytes()
 
 
-def _content(code: CodeType) -> list:
+def _bytecode(code: CodeType) -> list:
     """What a function computes, without its position in a file."""
     constants = [
-        _content(value) if isinstance(value, CodeType) else value
+        _bytecode(value) if isinstance(value, CodeType) else value
         for value in code.co_consts
         if not isinstance(value, frozenset)  # whose order changes
     ]

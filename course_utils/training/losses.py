@@ -67,8 +67,8 @@ def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> 
 
 def _checked_batch(batch: Batch, names: str) -> Batch:
     if len(batch) != names.count(",") + 1:
-        came = f"got {len(batch)} parts: train(..., loss=...) names another loss"
-        raise ValueError(f"the batch of this loss must be {names}, {came}")
+        got = f"got {len(batch)} parts: train(..., loss=...) names another loss"
+        raise ValueError(f"the batch of this loss must be {names}, {got}")
     return batch
 
 

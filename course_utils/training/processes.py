@@ -19,7 +19,7 @@ class Processes:
     """The processes that train one model together, seen from one of them.
 
     Each holds the whole model (DistributedDataParallel), or, with COURSE_SHARD=1, a
-    part of every matrix (`fully_shard`: Rajbhandari et al. 2020, ZeRO stage 3).
+    shard of every matrix (`fully_shard`: Rajbhandari et al. 2020, ZeRO stage 3).
     """
 
     def __init__(self, device: torch.device):
@@ -58,7 +58,7 @@ class Processes:
         return fully_shard(model, mesh=mesh)
 
     def rows_of_rank(self, batch: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
-        """This rank's rows, and the weight of their mean loss: its part of all labels,
+        """This rank's rows, and the weight of their mean loss: its share of the labels,
         times the number of ranks, over which gradients are averaged.
         """
         if self.count == 1:

@@ -111,7 +111,7 @@ def _show(maps: Maps, title: str) -> None:
 
 def _show_picture(maps: Maps) -> None:
     """Show the chosen map, or what changed in it, as a PNG."""
-    queries, keys = (_thinned(side) for side in maps.labels)
+    queries, keys = (_subsampled(side) for side in maps.labels)
     if len(maps.chosen) == 1:
         (weights,) = maps.chosen
         mask = weights > 0
@@ -124,7 +124,7 @@ def _show_picture(maps: Maps) -> None:
     heatmap(changed, axes, queries, keys, signed=True, mask=mask, alt=maps.sentence)
 
 
-def _thinned(words: list[str]) -> list[str]:
+def _subsampled(words: list[str]) -> list[str]:
     """At most some 40 of the words, evenly spaced; the others become empty."""
     step = 1 + len(words) // 40
     return [word if index % step == 0 else "" for index, word in enumerate(words)]

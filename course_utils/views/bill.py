@@ -30,9 +30,9 @@ def show_bill(
     show_piece("bill", data, "The bill of a training run", alt)
     rows = {}
     for name, preset in presets.items():
-        for held in ("a copy", "its part"):
-            sums = bill(**preset, sharded=held == "its part")
-            rows[f"{name}, {held}"] = [sums[kind] for kind in kinds]
+        for label in ("a copy", "its part"):
+            sums = bill(**preset, sharded=label == "its part")
+            rows[f"{name}, {label}"] = [sums[kind] for kind in kinds]
     show(_stacked(rows, kinds), alt)
 
 

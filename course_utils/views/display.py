@@ -26,8 +26,8 @@ def display_view(html: str, sentence: str, hint: str = HINT) -> None:
     run again, and every view where each output is a page: on Colab, outside a kernel.
     """
     message, cell = running_cell()
-    alone = not message or "google.colab" in sys.modules
-    if alone or not _shown or _shown.get(cell, message) != message:
+    standalone = not message or "google.colab" in sys.modules
+    if standalone or not _shown or _shown.get(cell, message) != message:
         html += f"\n{page_script()}"
     _shown[cell] = message
     display({"text/html": html, "text/plain": f"{sentence} {hint}"}, raw=True)

@@ -49,7 +49,7 @@ def show_frames(
     Raises ValueError for frames that differ in kind or size, or do not fit the labels.
     """
     check_type(Iterable, frames=frames, captions=captions)
-    frames = [_plain(frame) for frame in frames]
+    frames = [_serializable(frame) for frame in frames]
     captions, rows, columns = (list(map(str, c)) for c in (captions, rows, columns))
     labels = list(frames[0]) if frames and isinstance(frames[0], dict) else []
     known = style.colors_of(labels, roles)
@@ -86,12 +86,12 @@ def show_frames(
         lengths = {name: list(frame.values()) for name, frame in chosen.items()}
         plots.bars(labels, lengths, axes, alt=alt)
     elif kind == "text":
-        style.show(_one_below_another(chosen), alt)
+        style.show(_stacked_texts(chosen), alt)
     else:
         style.show(_small_multiples(chosen, kind, axes, roles), alt)
 
 
-def _plain(frame: Any) -> Any:
+def _serializable(frame: Any) -> Any:
     """A frame without torch and matplotlib."""
     if isinstance(frame, Figure):
         drawn, small = BytesIO(), BytesIO()
@@ -100,7 +100,7 @@ def _plain(frame: Any) -> Any:
         picture.save(small, format="png", optimize=True)
         return small.getvalue()
     if isinstance(frame, Mapping):
-        return {str(label): _plain(value) for label, value in frame.items()}
+        return {str(label): _serializable(value) for label, value in frame.items()}
     if isinstance(frame, str):
         return frame
     numbers = torch.as_tensor(frame, device="cpu").detach().double()
@@ -129,7 +129,7 @@ def _small_multiples(
 
 
 @style.styled
-def _one_below_another(texts: dict[str, str]) -> Figure:
+def _stacked_texts(texts: dict[str, str]) -> Figure:
     wrapped = {caption: textwrap.wrap(text, 84) for caption, text in texts.items()}
     lines = sum(len(text) + 1.7 for text in wrapped.values())
     figure = Figure(figsize=(5.8, 0.17 * lines + 0.1))

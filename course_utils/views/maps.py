@@ -35,19 +35,19 @@ class Maps:
         self, recordings: list, tokens: Any, source: Any, title: str, at: tuple
     ):
         """at: part, layer and head; the others and errors as in `views`."""
-        alone = source is None
+        single = source is None
         self.texts = [token_texts(tokens)]
-        self.texts.append([] if alone else token_texts(source, "source"))
-        self.recordings = [attention_parts(r, not alone) for r in recordings]
-        self.sides = dict.fromkeys(SIDES, (0, 0)) if alone else SIDES
-        self._check_tokens(alone)
+        self.texts.append([] if single else token_texts(source, "source"))
+        self.recordings = [attention_parts(r, not single) for r in recordings]
+        self.sides = dict.fromkeys(SIDES, (0, 0)) if single else SIDES
+        self._check_tokens(single)
         same_layers(*self.recordings)
         self._choose(*at)
         self.sentence = f"{title} {self._finding()} ({self.place})."
 
-    def _check_tokens(self, alone: bool) -> None:
+    def _check_tokens(self, single: bool) -> None:
         parts = self.recordings[0]
-        if alone and "cross" in parts:
+        if single and "cross" in parts:
             raise ValueError(
                 "source must be the tokens that cross attention looks at, got None"
             )

@@ -24,9 +24,9 @@ def attention_parts(recording: Any, crossed: bool) -> dict[str, dict[str, Tensor
     crossed: is there a second text? It tells what a lone attention layer looks at.
     """
     weights = {
-        layer: _of_one_text(given, layer)
-        for layer, given in _layers(recording).items()
-        if given is not None
+        layer: _checked_weights(array, layer)
+        for layer, array in _layers(recording).items()
+        if array is not None
     }
     if not weights:
         raise ValueError(
@@ -58,17 +58,17 @@ def _layers(recording: Any) -> dict[str, Any]:
     if isinstance(recording, Tensor | np.ndarray):
         recording = [recording]
     if isinstance(recording, tuple | list):
-        return {f"layer.{index}": given for index, given in enumerate(recording)}
+        return {f"layer.{index}": array for index, array in enumerate(recording)}
     if not any(hasattr(recording, field) for field in FIELDS):
         return recording or {}
     return {
-        f"{field}.{index}": given
+        f"{field}.{index}": array
         for field in FIELDS
-        for index, given in enumerate(getattr(recording, field, None) or ())
+        for index, array in enumerate(getattr(recording, field, None) or ())
     }
 
 
-def _of_one_text(weights: Any, layer: str) -> Tensor:
+def _checked_weights(weights: Any, layer: str) -> Tensor:
     """Weights "h q k" or "1 h q k" as "h q k", on the CPU and in float64."""
     what = f"recording: the weights of {layer!r} must be"
     if isinstance(weights, np.ndarray):  # a copy: torch takes no reversed arrays
@@ -101,12 +101,12 @@ def _layer_labels(names: list[str]) -> list[str]:
     return [row[-1] if row else "0" for row in numbers]  # a single layer
 
 
-def _kind_of_attention(name: str, alone: bool, crossed: bool) -> str:
+def _kind_of_attention(name: str, is_only: bool, crossed: bool) -> str:
     of_bart = "decoder" in name and "encoder_attn" in name
     if of_bart or "cross" in name or "EncDecAttention" in name:  # the last is T5's
         return "cross"
     if "encoder" in name:
         return "encoder"
     if crossed:
-        return "cross" if alone else "decoder"
+        return "cross" if is_only else "decoder"
     return "self"

@@ -37,7 +37,7 @@ def explorer_html(
     """
     recordings = [parts] if after is None else [parts, after]
     same_layers(*recordings)
-    held = []
+    packed = []
     for name, layers in parts.items():
         codes = np.array(
             [[weight_codes(r[name][label]) for label in layers] for r in recordings]
@@ -51,9 +51,9 @@ def explorer_html(
                 f"{lengths[0]} and {lengths[1]} tokens"
             )
         part = {"name": name, "layers": list(layers), "shape": shape, "tokens": side}
-        held.append({**part, "map": compressed(codes)})
+        packed.append({**part, "map": compressed(codes)})
     texts = [list(text) for text in texts]
-    data = {"title": title, "at": list(at), "tokens": texts, "parts": held}
+    data = {"title": title, "at": list(at), "tokens": texts, "parts": packed}
     if after is not None:
         data["names"] = ["before", "after"]
     return view_html("explorer", data, sentence or title, **page)

@@ -63,7 +63,7 @@ def frames_html(
         data["labels"] = labels
         data["colors"] = [(colors or {}).get(label, "") for label in labels]
         numbers = [[_finite(frame[label]) for label in labels] for frame in frames]
-        data |= _spread(np.array(numbers))
+        data |= _normalized(np.array(numbers))
     elif kind == "picture":
         data["frames"] = [b64encode(frame).decode() for frame in frames]
     else:
@@ -111,7 +111,7 @@ def _maps(
         )
     limit = np.abs(maps).max() or 1.0
     scaled = (maps / limit + 1) / 2 if signed else maps / limit
-    codes = np.where(maps == 0, 121 if signed else 0, _whole(scaled * 240) + 1)
+    codes = np.where(maps == 0, 121 if signed else 0, _rounded(scaled * 240) + 1)
     if mask is not None:
         codes[~np.asarray(mask) & (maps != 0)] = 255
     return {
@@ -122,19 +122,19 @@ def _maps(
     }
 
 
-def _spread(numbers: np.ndarray) -> dict[str, Any]:
+def _normalized(numbers: np.ndarray) -> dict[str, Any]:
     """Bars "frame label" on a scale that holds 0; points "frame label xy" on two."""
     low, high = numbers.min((0, 1)), numbers.max((0, 1))
     if numbers.ndim == 2:
         low, high = np.minimum(low, 0), np.maximum(high, 0)
     span = np.where(high > low, high - low, 1)
     return {
-        "frames": _whole((numbers - low) / span * STEPS).tolist(),
+        "frames": _rounded((numbers - low) / span * STEPS).tolist(),
         "low": [float(f"{n:.3g}") for n in np.atleast_1d(low)],
         "high": [float(f"{n:.3g}") for n in np.atleast_1d(low + span)],
     }
 
 
-def _whole(numbers: np.ndarray) -> np.ndarray:
+def _rounded(numbers: np.ndarray) -> np.ndarray:
     """Rounded, exact halves down: it does not hang on a last bit."""
     return np.floor(numbers + 0.5 - 1e-4).astype(np.int64)

@@ -177,8 +177,8 @@ def curves(
     baseline, and `uprights` vertical ones, {label: x}. A NaN among y leaves a gap.
     """
     if not isinstance(series, Mapping):
-        came = type(series).__name__
-        raise TypeError(f"series must be a dictionary {{label: numbers}}, got a {came}")
+        got = type(series).__name__
+        raise TypeError(f"series must be a dictionary {{label: numbers}}, got a {got}")
     points = {label: _points(values, label, log) for label, values in series.items()}
     figure, axis = style.panel(axes, title)
     colors, names = style.colors_of(points, roles), []
@@ -266,13 +266,13 @@ def bars(
             size = {"markersize": 14, "markeredgewidth": 2, "zorder": 4}
             axis.plot(numbers, range(len(labels)), "|", **look, **size)
             continue
-        thick, index = 0.76 / len(rows), rows.index(kind[name])
-        at = np.arange(len(labels)) + (index - (len(rows) - 1) / 2) * thick
+        height, index = 0.76 / len(rows), rows.index(kind[name])
+        ys = np.arange(len(labels)) + (index - (len(rows) - 1) / 2) * height
         if kind[name] != name:
-            axis.plot(numbers, at, "o", alpha=0.7, zorder=3, **look)
+            axis.plot(numbers, ys, "o", alpha=0.7, zorder=3, **look)
             continue
-        axis.barh(at, numbers, 0.88 * thick, zorder=2, **look)
-        for y, number in zip(at, numbers if written else (), strict=False):
+        axis.barh(ys, numbers, 0.88 * height, zorder=2, **look)
+        for y, number in zip(ys, numbers if written else (), strict=False):
             look = {"color": SOFT, "size": 8.5, "va": "center_baseline"}
             text = f" {style.number(number, small=True)} "
             axis.text(number, y, text, ha="left" if number >= 0 else "right", **look)

@@ -123,13 +123,13 @@ def make_logarithmic(axis: Axes, letter: str) -> None:
 def name_ends(axis: Axes, names: Sequence[tuple]) -> None:
     """Write names (label, y, color) right of the axes, at the height of y and apart."""
     to_height = axis.transData + axis.transAxes.inverted()
-    x, apart = axis.get_xlim()[1], 0.2 / axis.figure.get_figheight()
+    x, gap = axis.get_xlim()[1], 0.2 / axis.figure.get_figheight()
     heights = [to_height.transform((x, y))[1] for _, y, _ in names]
     lowest = -1.0
     for i, index in enumerate(np.argsort(heights, kind="stable")):
         label, _, color = names[index]
-        highest = 1.05 - apart * (len(names) - 1 - i)  # leaves room for those above
-        lowest = max(lowest + apart, min(heights[index], highest))
+        highest = 1.05 - gap * (len(names) - 1 - i)  # leaves room for those above
+        lowest = max(lowest + gap, min(heights[index], highest))
         style = {"transform": axis.transAxes, "va": "center", "color": dark(color)}
         axis.text(1.015, lowest, literal(label), **style)
 
@@ -209,8 +209,8 @@ def _request() -> dict:
 
 def drawn_words(figure: Figure) -> list[str]:
     """Each word and number that a figure shows, in the order of matplotlib."""
-    hidden = {text for axes in figure.axes for text in _not_drawn(axes.xaxis)}
-    hidden |= {text for axes in figure.axes for text in _not_drawn(axes.yaxis)}
+    hidden = {text for axes in figure.axes for text in _invisible_texts(axes.xaxis)}
+    hidden |= {text for axes in figure.axes for text in _invisible_texts(axes.yaxis)}
     return [
         text.get_text().strip()
         for text in figure.findobj(Text)
@@ -218,7 +218,7 @@ def drawn_words(figure: Figure) -> list[str]:
     ]
 
 
-def _not_drawn(axis: Axis) -> list[Text]:
+def _invisible_texts(axis: Axis) -> list[Text]:
     """The texts of an axis that stay unseen: all of them, or ticks beyond its ends."""
     if not (axis.axes.axison and axis.get_visible()):
         return axis.findobj(Text)
