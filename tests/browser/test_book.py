@@ -191,7 +191,9 @@ def test_an_excerpt_of_the_search_shows_the_text_around_a_word(pages, chromium):
     with watched(chromium, (BUILT / "search.html").as_uri()) as page:
         summary = "(html) => Search.makeSearchSummary(html, ['rotari'], '').textContent"
         excerpt = page.evaluate(summary, text)
+        whole = page.evaluate("(html) => Search.htmlToText(html)", text)
     assert "rotary positions" in excerpt and ".ipynb" not in excerpt
+    assert "\\" not in whole  # no TeX
 
 
 @pytest.mark.parametrize("width", [360, 1400])

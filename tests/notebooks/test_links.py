@@ -6,7 +6,7 @@ import re
 import pytest
 
 from nbval_strict.plugin import expect_none
-from tests.support.notebook_code import PATHS, texts
+from tests.support.notebook_code import NOTEBOOKS, PATHS, texts
 from tools.notebook_rules import ROOT
 
 FOLDER = ROOT / "notebooks"
@@ -16,6 +16,7 @@ OUTSIDE = [
 ]
 PAGES = {p: p.read_text("utf-8") for p in (*OUTSIDE, *FOLDER.glob("book/*.md"))}
 GLOSSARY = FOLDER / "book" / "glossary.md"
+LAB_NOTES = FOLDER / "book" / "lab_notes.md"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"(#{1,4}) +(.+)")
 
@@ -152,6 +153,39 @@ def test_a_paper_is_named_where_the_table_sends_you():
             r"([^\W\d_]+)(?: et al\.| & [^\W\d_]+)? \d{4}, ", said[0]
         ):
             assert author.casefold() in there, (author, said)
+
+
+def test_each_lab_note_carries_a_page():
+    linked = "".join([*map(prose, NAMES), *PAGES.values()])
+    notes = [one for one in sections(PAGES[LAB_NOTES]) if re.match(r"\d\d-", one)]
+    expect_none(one for one in notes if f"lab_notes.md#{one})" not in linked)
+
+
+# A tutorial's number, what a formula beside it gives, and a licence.
+NOT_OURS = {"10.92", "10.99", "2.0"}
+DECIMAL = re.compile(r"(?<![\w.,/#-])\d+\.\d+(?![\w.-])")
+
+
+def test_a_number_beside_a_link_stands_where_it_leads():
+    """One number in several pages is one number; sections of the paper do not count."""
+    outside = {FOLDER / "book" / f"{name}.md" for name in ("paper", "running")}
+    for path in PAGES.keys() - outside - {LAB_NOTES}:
+        for part in re.split(r"\n(?=\||- |\n)", without_fences(PAGES[path])):
+            links = [link.partition("#") for _, link in LINK.findall(part)]
+            there = "".join(all_of(path.parent / one, at) for one, _, at in links)
+            numbers = set(DECIMAL.findall(LINK.sub("", part))) - NOT_OURS
+            missing = numbers - set(re.findall(r"\d+\.\d+", there))
+            assert not (there and missing), (path.name, part, missing)
+
+
+def all_of(path, anchor):
+    """A notebook with its code and outputs, or a section of a page."""
+    if path.name in NAMES:
+        return str(NOTEBOOKS[NAMES[path.name]])
+    if path.suffix != ".md" or not path.exists():
+        return ""
+    text = path.read_text("utf-8")
+    return sections(text)[anchor][1] if anchor else text
 
 
 def test_the_map_of_the_first_page_leads_everywhere():

@@ -244,12 +244,14 @@ OPEN = "import pathlib, tools.working_copies as w; w.open_lab(pathlib.Path())"
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C is sent otherwise there")
-def test_a_cell_that_runs_too_early_names_the_way_out(monkeypatch):
+def test_a_cell_too_early_or_stopped_names_the_way_out(monkeypatch):
     monkeypatch.setenv(*next(iter(working_copies.STARTUP.items())))
-    cells = [new_code_cell(source) for source in ("Q @ K", "dir()")]
+    sources = ("Q @ K", "dir()", "import signal; signal.raise_signal(signal.SIGINT)")
+    cells = [new_code_cell(source) for source in sources]
     notebook = new_notebook(cells=cells)
     NotebookClient(notebook, kernel_name="python3", allow_errors=True).execute()
-    (error,), (names,) = (cell.outputs for cell in cells)
+    (error,), (names,), (stop,) = (cell.outputs for cell in cells)
+    assert stop.traceback == ["Stopped. Run the cell again to begin anew."]
     assert error.ename == "NameError" and error.evalue == "name 'Q' is not defined"
     assert error.traceback[-1].endswith("Choose Run → Run All Above Selected Cell.")
     assert "_show" not in names.data["text/plain"]

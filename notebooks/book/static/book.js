@@ -18,6 +18,10 @@ document.addEventListener("DOMContentLoaded", () => {
     page.querySelectorAll(".headerlink, script, style, button").forEach((one) => one.remove());
     const article = page.querySelector("article") ?? page.body;
     const place = (anchor && article.querySelector(anchor)) || article;
+    place.querySelectorAll("div.math").forEach((one) => one.remove());
+    for (const one of place.querySelectorAll(".math")) {
+      one.textContent = one.textContent.replace(/\\\W|\\[a-z]+|[{}]/gi, "");
+    }
     return place.textContent.replace(/\s+/g, " ");
   };
   Search.makeSearchSummary = (html, stems, anchor) =>
