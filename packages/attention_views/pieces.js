@@ -195,9 +195,10 @@ const pieces = {
     const setDistance =
       slider(bar, "distance", [0, last, 1], now.distance, change("distance"));
     slider(bar, "pairs", [1, 8, 1], now.pairs, change("pairs"));
-    score.onpointerdown = score.onpointermove = (event) => {
+    score.onclick = score.onpointermove = (event) => {
+      if (!event.buttons && event.type !== "click") return; // a swipe scrolls
       const box = score.getBoundingClientRect();
-      if (event.buttons) setDistance(Math.round((event.clientX - box.left) / box.width * last));
+      setDistance(Math.round((event.clientX - box.left) / box.width * last));
     };
     draw();
   },
@@ -226,8 +227,8 @@ const pieces = {
     const degrees = (angle) => angle + "°";
     const setAngle = slider(bar, "angle", [-180, 180, 1], 40, change("angle"), degrees);
     const setLength = slider(bar, "length", [0, longest, 0.05], 1, change("length"));
-    svg.onpointerdown = svg.onpointermove = (event) => {
-      if (!event.buttons) return;
+    svg.onclick = svg.onpointermove = (event) => {
+      if (!event.buttons && event.type !== "click") return;
       const box = svg.getBoundingClientRect();
       const x = event.clientX - box.left - 150, y = 150 - (event.clientY - box.top);
       setAngle(Math.round(Math.atan2(y, x) * 180 / Math.PI));

@@ -398,6 +398,9 @@ def test_pieces_say_what_holds(chromium, every, tmp_path):
         query.locator("svg").scroll_into_view_if_needed()
         plane, status = query.locator("svg").bounding_box(), query.get_by_role("status")
         before = status.inner_text()
+        touch = {"buttons": 1, "clientX": plane["x"], "clientY": plane["y"]}
+        query.locator("svg").dispatch_event("pointerdown", touch)
+        assert status.inner_text() == before  # a thumb may begin to scroll there
         page.mouse.move(plane["x"] + 150, plane["y"] + 150)
         page.mouse.down()
         page.mouse.move(plane["x"] + 290, plane["y"] + 150)
