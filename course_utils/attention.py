@@ -8,10 +8,10 @@ from einops import rearrange, repeat
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.cache import LayerCache
 from course_utils.checks import check_divisible, check_integer, check_mask, check_same
+from course_utils.kernels import scaled_dot_product_attention
 from course_utils.masks import causal_mask, combine_masks
 from course_utils.positions import rotate
 

@@ -4,7 +4,7 @@ Is handed a module, a function from step to batch and a loss. Knows nothing of
 architectures, data or text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -19,19 +19,29 @@ from course_utils.training.machine import device_and_dtype
 @explained
 @torch.no_grad()
 def mean_loss(
-    model: nn.Module, batches: Batches, count: int, loss: Loss = next_token_loss
+    model: nn.Module,
+    batches: Batches,
+    count: int | None = None,
+    loss: Loss = next_token_loss,
 ) -> float:
-    """Mean loss per counted label over the first `count` batches, without smoothing.
+    """Mean loss per counted label over every row once, without smoothing.
 
-    In eval mode and without gradients; afterwards every module is as it was.
+    count: only the first so many batches, in the order in which training sees them. In
+    eval mode and without gradients; afterwards every module is as it was.
     """
-    check_integer(1, count=count)
+    if count is not None:
+        check_integer(1, count=count)
+        chosen = map(batches, range(count))
+    elif isinstance(batches, Iterable):
+        chosen = batches
+    else:
+        rows = "rows to go over once, as packed_batches(...) has"
+        raise TypeError(f"batches must have {rows}, or count must be given")
     device, dtype = device_and_dtype(model)
     total = 0.0
     counted = 0
     with evaluating(model):
-        for step in range(count):
-            batch = batches(step)
+        for step, batch in enumerate(chosen):
             labels = losses.count_labels(batch, step)
             value = loss(model, losses.to_device(batch, device, dtype), 0.0)
             total += value.item() * labels

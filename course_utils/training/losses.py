@@ -6,12 +6,12 @@ Is handed a module and a batch. Knows nothing of architectures, data or text.
 from collections.abc import Callable, Sequence
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from course_utils.checks import IGNORED, check_same, explained, values_are_at_hand
+from course_utils.kernels import cross_entropy
 
 Batch = Sequence[Tensor]
 Batches = Callable[[int], Batch]
@@ -28,16 +28,6 @@ def label_loss(
         raise ValueError(f"labels must hold one to count, all are {IGNORED} (ignored)")
     logits = rearrange(logits, "b t v -> (b t) v")
     return cross_entropy(logits, rearrange(labels, "b t -> (b t)"), label_smoothing)
-
-
-def cross_entropy(
-    logits: Float[Tensor, "n v"], labels: Int64[Tensor, "n"], label_smoothing: float
-) -> Float[Tensor, ""]:
-    """PyTorch's, computed in float32 at least."""
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return F.cross_entropy(
-        logits, labels, ignore_index=IGNORED, label_smoothing=label_smoothing
-    )
 
 
 def next_token_loss(

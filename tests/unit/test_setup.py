@@ -1,6 +1,5 @@
 """Set-up, pins, working copies, refreshing: what the two commands stand on."""
 
-import importlib.metadata
 import json
 import os
 import re
@@ -8,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 import urllib.request
 from pathlib import Path
@@ -17,8 +15,6 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from nbval_strict.fingerprint import fingerprint
 from tools import refresh, working_copies
@@ -26,53 +22,6 @@ from tools import refresh, working_copies
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PINNED = ("requirements.txt", "requirements-dev.txt", "constraints.txt")
-
-
-def pins(*names):
-    """{package: its pin} in files of requirements, as far as they count here."""
-    lines = [n for name in names for n in (ROOT / name).read_text().splitlines()]
-    parsed = [Requirement(line.split(" #")[0]) for line in lines if line[:1].isalpha()]
-    parsed = [pin for pin in parsed if pin.marker is None or pin.marker.evaluate()]
-    assert len({pin.name for pin in parsed}) == len(parsed), "pinned twice"
-    return {pin.name: pin for pin in parsed}
-
-
-def with_all_they_need(requirements):
-    """The names of packages and of everything that they need here, at any depth."""
-    waiting = [(canonicalize_name(r.name), frozenset(r.extras)) for r in requirements]
-    seen = set()
-    while waiting:
-        name, extras = waiting.pop()
-        if (name, extras) in seen:
-            continue
-        seen.add((name, extras))
-        for line in importlib.metadata.requires(name) or []:
-            other = Requirement(line)
-            marker = other.marker
-            some = ({"extra": extra} for extra in ("", *extras))
-            if marker is None or any(map(marker.evaluate, some)):
-                waiting.append((canonicalize_name(other.name), frozenset(other.extras)))
-    return {name for name, _ in seen}
-
-
-def test_everything_that_comes_along_is_pinned_as_it_is_installed():
-    pinned = pins(*PINNED)
-    for name in with_all_they_need(pins(*PINNED[:2]).values()):
-        installed = importlib.metadata.version(name).split("+")[0]
-        assert name in pinned, f"constraints.txt lacks {name}=={installed}"
-        assert installed in pinned[name].specifier, f"{pinned[name]}, not {installed}"
-
-
-def test_what_the_project_declares_is_installed_in_a_version_that_it_allows():
-    extras = PROJECT["optional-dependencies"]
-    readers = [*PROJECT["dependencies"], *extras["course"]]
-    for files, lines in ((PINNED[:1], readers), (PINNED[:2], extras["test"])):
-        installed = with_all_they_need(pins(*files).values())
-        for declared in map(Requirement, lines):
-            name = canonicalize_name(declared.name)
-            assert name in installed, f"{files[-1]} does not bring {name}"
-            version = str(pins(*PINNED)[name].specifier).removeprefix("==")
-            assert version in declared.specifier, f"{version} is pinned, not {declared}"
 
 
 def test_the_package_is_found_from_any_folder(tmp_path):
@@ -344,12 +293,6 @@ def installs(folder):
     return [re.search(r"requirements[\w.-]*|--editable", line)[0] for line in asked]
 
 
-def wait_until_it_installs(folder, process):
-    while not (folder / ".venv" / "half").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-
-
 def test_old_python_is_named(clone):
     code, printed = make(clone, "setup", "PYTHON=false")
     assert code != 0 and "Python 3.11 or newer is needed" in printed
@@ -382,45 +325,11 @@ def test_other_pins_are_installed_into_what_is_there(clone):
     assert (clone / ".venv" / "mine").exists(), "a healthy environment is kept"
 
 
-def test_setup_starts_over_when_its_python_is_gone_and_keeps_the_models(clone):
-    make(clone, "setup")
-    (clone / ".venv" / "bin" / "python").unlink()
-    for name in ("models", "broken"):
-        (clone / ".venv" / name).mkdir()
-        (clone / ".venv" / name / "file").touch()
-    installs(clone)
-    make(clone, "setup")
-    assert installs(clone) == ["requirements-dev.txt", "--editable"]
-    assert (clone / ".venv" / "models" / "file").exists()
-    assert not (clone / ".venv" / "broken").exists()
-
-
 def test_setup_that_fails_is_not_taken_for_done(clone):
     code, printed = make(clone, "setup", BROKEN="1")
     assert code != 0 and "run the same command again" in printed
     assert not list((clone / ".venv").glob("*-ready-*"))
     assert make(clone, "setup")[0] == 0
-
-
-def test_setup_killed_while_it_installs_begins_again(clone):
-    process = start(clone, "setup", SECONDS_TO_INSTALL="60")
-    wait_until_it_installs(clone, process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    (clone / ".venv" / "lib").mkdir()
-    assert make(clone, "setup")[0] == 0
-    left = {path.name for path in (clone / ".venv").iterdir()}
-    stamps = {name for name in left if "-ready-" in name}
-    assert left - stamps == {"bin", "whole"} and len(stamps) == 2
-
-
-def test_a_second_setup_does_not_disturb_the_first(clone):
-    first = start(clone, "setup", SECONDS_TO_INSTALL="0.7")
-    wait_until_it_installs(clone, first)
-    code, printed = make(clone, "setup")
-    assert code != 0 and f"process {first.pid}" in printed
-    first.communicate()
-    assert first.returncode == 0 and (clone / ".venv" / "whole").exists()
 
 
 def test_a_text_that_only_this_machines_run_bears_out_is_named():

@@ -52,23 +52,6 @@ def test_what_a_job_runs_is_there(name):
         assert "Nothing to be done" not in done.stdout, words
 
 
-def test_actions_are_pinned_and_one_run_replaces_the_last():
-    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
-        text = path.read_text("utf-8")
-        assert yaml.safe_load(text)["concurrency"]["group"], path.name
-        for action in re.findall(r"uses: (.*)", text):
-            assert re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", action), action
-
-
-def test_what_is_pinned_is_looked_after():
-    found = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))
-    actions, packages = found["updates"]
-    assert actions["package-ecosystem"] == "github-actions"
-    pinned = [*ROOT.glob("*.txt"), *ROOT.glob("[a-z]*/**/requirements.txt")]
-    looked_after = {ROOT / name.strip("/") for name in packages["directories"]}
-    assert looked_after == {path.parent for path in pinned}
-
-
 @pytest.mark.parametrize(
     "report, names",
     [

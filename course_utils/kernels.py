@@ -1,45 +1,27 @@
-"""Two faster ways to compute on a CPU in bfloat16; the numbers agree up to rounding.
+"""Attention and cross-entropy as PyTorch computes them, or faster on a CPU in bfloat16.
 
-`train` switches them on for as long as it runs, and nothing else does. BENCHMARKS.md
-has the times:
+What is asked decides, and nothing has to be switched on; the numbers agree up to
+rounding. BENCHMARKS.md has the times:
 
-    attention.scaled_dot_product_attention   as two matrix products, for causal texts
-                                             of up to 512 tokens: 4 ms instead of 14
-    losses.cross_entropy                     in pieces that fit into the cache: a
-                                             training step of 152 ms instead of 162
+    scaled_dot_product_attention   as two matrix products, for causal texts of up to
+                                   512 tokens: 4 ms instead of 14
+    cross_entropy                  in training, in pieces that fit into the cache: a
+                                   step of 152 ms instead of 162
 """
-
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from course_utils import attention
 from course_utils.checks import IGNORED
-from course_utils.training import losses
 
 LONGEST = 512  # the products store all scores, PyTorch's kernel none
 PIECE = 256  # positions whose logits stand in float32 at a time
-plain_cross_entropy = losses.cross_entropy
 
 
-@contextmanager
-def faster_on_cpu(precision: str) -> Iterator[None]:
-    """Replace both functions for the length of the block, under "bfloat16" only."""
-    before = attention.scaled_dot_product_attention, losses.cross_entropy
-    if precision == "bfloat16":
-        attention.scaled_dot_product_attention = attention_as_products
-        losses.cross_entropy = cross_entropy_in_pieces
-    try:
-        yield
-    finally:
-        attention.scaled_dot_product_attention, losses.cross_entropy = before
-
-
-def attention_as_products(
+def scaled_dot_product_attention(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -59,14 +41,17 @@ def attention_as_products(
     return F.dropout(scores.softmax(dim=-1), dropout_p) @ values
 
 
-def cross_entropy_in_pieces(
-    logits: Tensor, labels: Tensor, label_smoothing: float
-) -> Tensor:
-    """As `losses.cross_entropy`; the loss of bfloat16 logits on the CPU, faster."""
+def cross_entropy(
+    logits: Float[Tensor, "n v"], labels: Int64[Tensor, "n"], label_smoothing: float
+) -> Float[Tensor, ""]:
+    """PyTorch's, computed in float32 at least."""
     trained = logits.requires_grad and torch.is_grad_enabled()
     if trained and logits.device.type == "cpu" and logits.dtype == torch.bfloat16:
         return _LossInPieces.apply(logits, labels, label_smoothing)
-    return plain_cross_entropy(logits, labels, label_smoothing)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return F.cross_entropy(
+        logits, labels, ignore_index=IGNORED, label_smoothing=label_smoothing
+    )
 
 
 class _LossInPieces(torch.autograd.Function):
