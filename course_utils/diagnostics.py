@@ -134,19 +134,6 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
 
 @explained
 @torch.no_grad()
-def collapses(states: Logits, ids: Int64[Tensor, "b t"]) -> bool:
-    """Do the vectors "b t m" at all positions point the same way (cosines > 0.99)?"""
-    if (ids == ids[:, :1]).all(dim=1).any():
-        raise ValueError("ids must hold two different tokens in each row")
-    vectors = _checked_output(states, ids)
-    if not vectors.isfinite().all() or not vectors.any(dim=-1).all():
-        raise ValueError("states must return finite vectors with a direction")
-    directions = F.normalize(vectors, dim=-1)
-    return (directions @ directions.mT).min().item() > 0.99
-
-
-@explained
-@torch.no_grad()
 def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
     """Do logits change when half of the ids come first and the rest one by one?
 

@@ -1,7 +1,6 @@
-"""A LlamaLM as a folder that `transformers` opens, and such a folder as a LlamaLM.
+"""A LlamaLM as a folder that `transformers` opens: it writes the files.
 
-Knows the names that `transformers` gives to settings and weights; it writes and reads
-the files. Knows nothing of training.
+Here stand the names that it gives to settings and weights.
 """
 
 from collections.abc import Iterator
@@ -12,9 +11,8 @@ from typing import Any
 import torch
 
 from course_utils.checks import check_same, explained
-from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
-from course_utils.tokenizer import Tokenizer, from_transformers
+from course_utils.tokenizer import Tokenizer
 from course_utils.training.evaluation import evaluating
 
 SETTINGS = {  # theirs -> ours
@@ -97,7 +95,7 @@ def _as_theirs(model: LlamaLM, tokenizer: Tokenizer | None) -> Any:
     with torch.random.fork_rng(devices=[]):  # the random weights are replaced
         theirs = transformers.LlamaForCausalLM(config).to(model.tokens.weight.dtype)
     weights = model.state_dict()
-    theirs.load_state_dict({_their_name(name): weights[name] for name in weights})
+    theirs.load_state_dict({their_name(name): weights[name] for name in weights})
     if tokenizer is not None:
         theirs.generation_config.update(
             bos_token_id=_beginning(model, tokenizer),
@@ -106,7 +104,7 @@ def _as_theirs(model: LlamaLM, tokenizer: Tokenizer | None) -> Any:
     return theirs
 
 
-def _their_name(name: str) -> str:
+def their_name(name: str) -> str:
     """ "blocks.0.attention.to_keys.weight" -> "model.layers.0.self_attn.k_proj…"."""
     path = name.removesuffix(".weight")
     if not path.startswith("blocks."):
@@ -140,43 +138,6 @@ def _their_tokenizer(tokenizer: Tokenizer, longest: int) -> Any:
     )
 
 
-@explained
-def import_llama(folder: str | Path) -> tuple[LlamaLM, Tokenizer | None]:
-    """A LlamaLM on the CPU, in eval mode, and its tokenizer, from a folder of the hub.
-
-    `transformers` reads the files. The weights keep their type. Tokens: as in
-    `from_transformers`; None for a folder without a tokenizer.
-
-    Raises ValueError for another kind of model, and any setting that a LlamaLM does not
-    have, such as a scaled RoPE.
-    """
-    import transformers
-
-    folder = Path(folder)
-    local = {"local_files_only": True}
-    try:
-        config = _our_config(transformers.AutoConfig.from_pretrained(folder, **local))
-        with _without_bars():
-            theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, dtype="auto", output_loading_info=True, **local
-            )
-    except Exception as error:  # transformers raises errors of many types
-        reason = str(error).strip().split("\n")[0][:200]
-        raise ValueError(f"{folder} does not hold a plain LLaMA: {reason}") from error
-    for kind in ("missing_keys", "unexpected_keys"):
-        if report[kind]:
-            raise ValueError(f"{folder}: {kind} of weights: {sorted(report[kind])[0]}")
-    with torch.random.fork_rng(devices=[]):  # the random weights are replaced
-        model = LlamaLM(config).to(theirs.dtype).eval()
-    weights = theirs.state_dict()
-    ours = {name: weights[_their_name(name)] for name in model.state_dict()}
-    model.load_state_dict(ours)
-    if not (folder / "tokenizer_config.json").is_file():
-        return model, None
-    auto = transformers.AutoTokenizer.from_pretrained(folder, **local)
-    return model, from_transformers(auto, new_pad=False)
-
-
 @contextmanager
 def _without_bars() -> Iterator[None]:
     """No progress bar of transformers for what takes a moment."""
@@ -189,23 +150,3 @@ def _without_bars() -> Iterator[None]:
     finally:
         if enabled:
             logging.enable_progress_bar()
-
-
-def _our_config(theirs: Any) -> LlamaConfig:
-    """The LlamaConfig of their settings. Raises ValueError for what it cannot say."""
-    rope = theirs.rope_parameters
-    plain = {
-        "model_type": (theirs.model_type, "llama"),
-        "hidden_act": (theirs.hidden_act, "silu"),
-        "head_dim": (theirs.head_dim, theirs.hidden_size // theirs.num_attention_heads),
-        "attention_bias": (theirs.attention_bias, False),
-        "mlp_bias": (theirs.mlp_bias, False),
-        "rope_type": (rope.get("rope_type", "default"), "default"),
-        "partial_rotary_factor": (rope.get("partial_rotary_factor", 1.0), 1.0),
-        "quantization_config": (getattr(theirs, "quantization_config", None), None),
-    }
-    for name, (actual, expected) in plain.items():
-        if actual != expected:
-            raise ValueError(f"{name} must be {expected!r}, got {actual!r}")
-    settings = {ours: getattr(theirs, name) for name, ours in SETTINGS.items()}
-    return LlamaConfig(**settings, rope_base=float(rope["rope_theta"]))

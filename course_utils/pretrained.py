@@ -94,8 +94,7 @@ def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         known = ", ".join(KINDS)
         raise ValueError(
-            f"{CONFIG} must hold a kind ({known}) and its config, got {error!r}; "
-            "export.import_llama loads a folder of transformers"
+            f"{CONFIG} must hold a kind ({known}) and its config, got {error!r}"
         ) from None
     try:
         load_model(model, folder / WEIGHTS)

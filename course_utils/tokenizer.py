@@ -166,28 +166,6 @@ def train_words(texts: Iterable[str]) -> Tokenizer:
     return _trained(model, trainer, checked_texts(texts))
 
 
-def from_transformers(auto_tokenizer: Any, new_pad: bool = True) -> Tokenizer:
-    """The same interface for a fast tokenizer of the `transformers` library.
-
-    A missing bos or unk is eos. A padding token that is missing, or that is also
-    another special token, is replaced by a new `<pad>`, or without new_pad by unk.
-    """
-    end = auto_tokenizer.eos_token
-    if end is None:
-        raise ValueError("auto_tokenizer must have an end token, got eos_token=None")
-    backend = tokenizers.Tokenizer.from_str(auto_tokenizer.backend_tokenizer.to_str())
-    special = {
-        "bos": auto_tokenizer.bos_token or end,
-        "eos": end,
-        "unk": auto_tokenizer.unk_token or end,
-    }
-    pad = auto_tokenizer.pad_token
-    if pad is None or pad in special.values():
-        pad = "<pad>" if new_pad else special["unk"]
-    backend.add_special_tokens([pad])
-    return Tokenizer(backend, special | {"pad": pad})
-
-
 def _trained(model: Any, trainer: Any, texts: list[str]) -> Tokenizer:
     if not any(texts):
         raise ValueError("texts is empty, at least one character is needed")

@@ -1,14 +1,34 @@
 """Write models and tokenizers as llama2.c does: the inverse of `course_utils.llama2c`.
 
-Knows the layout of the two files.
+They come from a folder of `transformers`.
 """
 
 import struct
 
 import numpy as np
+import tokenizers
 import torch
 
+from course_utils.config import LlamaConfig
+from course_utils.export import SETTINGS, their_name
 from course_utils.llama2c import BLOCK, HEADER
+from course_utils.models import LlamaLM
+from course_utils.tokenizer import Tokenizer
+
+
+def read_transformers(folder):
+    """The plain LLaMA in a folder of `transformers`, as ours, and its tokenizer."""
+    import transformers
+
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    settings = {ours: getattr(theirs.config, name) for name, ours in SETTINGS.items()}
+    model = LlamaLM(LlamaConfig(**settings)).eval()
+    weights = theirs.state_dict()
+    model.load_state_dict({n: weights[their_name(n)] for n in model.state_dict()})
+    words = transformers.AutoTokenizer.from_pretrained(folder)
+    special = {role: getattr(words, f"{role}_token") for role in ("bos", "eos", "unk")}
+    backend = tokenizers.Tokenizer.from_str(words.backend_tokenizer.to_str())
+    return model, Tokenizer(backend, special | {"pad": special["unk"]})
 
 
 def neighbours_from_halves(weight, head_dim):

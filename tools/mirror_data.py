@@ -24,7 +24,6 @@ from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 from course_utils import llama2c
 from course_utils.data import hub
 from course_utils.data.splits import held_out
-from course_utils.export import import_llama
 
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ROOT.parent / "shared" / "data"
@@ -118,10 +117,16 @@ def trained_model() -> Path | None:
 
 def _write_foreign(folder: Path, stored: Path) -> None:
     """Somebody else's LLaMA in llama2.c's format, from a folder of transformers."""
-    from tools.llama2c_files import write_llama2c, write_tokenizer
+    from tools.llama2c_files import (
+        read_transformers,
+        write_llama2c,
+        write_tokenizer,
+    )
 
     (folder / FOREIGN).mkdir(parents=True)
-    parts = zip(import_llama(stored), (write_llama2c, write_tokenizer), strict=True)
+    parts = zip(
+        read_transformers(stored), (write_llama2c, write_tokenizer), strict=True
+    )
     for name, (part, write) in zip(llama2c.FILES[FOREIGN], parts, strict=True):
         write(folder / name, part)
 

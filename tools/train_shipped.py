@@ -7,15 +7,16 @@ a world) and `limit` are as in `course_utils.data.hub.load_texts`.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from course_utils import config as configs
 from course_utils import models, pretrained
 from course_utils.data.batches import (
-    labelled_batches,
+    RowBatches,
     packed_batches,
     padded_batches,
     pair_batches,
@@ -24,7 +25,7 @@ from course_utils.data.hub import load_pairs, load_texts
 from course_utils.data.splits import split_pairs
 from course_utils.tokenizer import Tokenizer, train_bpe, train_words
 from course_utils.training.loop import History, train
-from course_utils.training.losses import class_loss, translation_loss
+from course_utils.training.losses import label_loss, translation_loss
 from known_worlds.senses import labels, usage
 
 # What each of them returns: the model, its tokenizer, and the history of its training.
@@ -186,6 +187,25 @@ def _looking(watch: Watch | None, tokenizer: Tokenizer, every: int) -> dict:
     }
 
 
+def sense_batches(usages: list, tokenizer: Tokenizer, batch_size: int) -> RowBatches:
+    """`batches(step)` -> padded ids "b t", positions "b" and labels "b"."""
+    texts = [torch.tensor(tokenizer.encode(one.text)) for one in usages]
+    numbers = torch.tensor([[one.position, one.label] for one in usages])
+
+    def rows(indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+        ids = [texts[index] for index in indices]
+        padded = pad_sequence(ids, batch_first=True, padding_value=tokenizer.pad_id)
+        return padded, *numbers[list(indices)].unbind(1)
+
+    return RowBatches(list(map(len, texts)), batch_size=batch_size, rows=rows)
+
+
+def class_loss(model: nn.Module, batch: Sequence[Tensor], smoothing: float) -> Tensor:
+    """Nats per row of a classifier on (ids "b t", positions "b", labels "b")."""
+    *inputs, labels = batch
+    return label_loss(model(*inputs)[:, None], labels[:, None], smoothing)
+
+
 def senses(steps: int = 700, limit: int = 8000) -> Trained:
     """The classifier of the sense world: which sense a word has in its sentence."""
     usages = [usage(index) for index in range(limit)]
@@ -198,8 +218,7 @@ def senses(steps: int = 700, limit: int = 8000) -> Trained:
         vocab_size=tokenizer.vocab_size, num_classes=len(labels()), stack=stack
     )
     model = models.Classifier(size)
-    rows = [(tokenizer.encode(one.text), one.position, one.label) for one in usages]
-    batches = labelled_batches(rows, batch_size=64, max_length=32, special=tokenizer)
+    batches = sense_batches(usages, tokenizer, batch_size=64)
     config = configs.TrainConfig(
         steps=steps, learning_rate=3e-3, warmup_steps=min(100, steps)
     )

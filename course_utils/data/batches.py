@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.checks import IGNORED, check_index, check_integer, describe, explained
+from course_utils.checks import IGNORED, check_integer, describe, explained
 
 # Rows are sorted by length within pools of this many batches, then cut into batches:
 # little padding, and each epoch still brings other rows together.
@@ -217,42 +217,6 @@ def pair_batches(
         return source, target, labels
 
     lengths = [len(s) + len(t) for s, t in zip(sources, targets, strict=True)]
-    return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
-
-
-@explained
-def labelled_batches(
-    rows: Sequence[tuple],
-    *,
-    batch_size: int,
-    special: Any,
-    max_length: int | None = None,
-    seed: int = 0,
-) -> RowBatches:
-    """Batches of labelled texts for a classifier (see `RowBatches`).
-
-    rows: (ids, position, label) each, for a label of the word at that position, or
-    (ids, label) each. Labels are integers >= 0. `batches(step)` -> padded ids "b t",
-    positions "b" and labels "b", or (ids, labels).
-    """
-    _check_special(special, "pad_id")
-    if rows and {len(row) for row in rows} not in ({2}, {3}):
-        raise ValueError("rows must all be (ids, position, label) or all (ids, label)")
-    texts = []
-    for index, (row, *position, label) in enumerate(rows):
-        name = f"rows[{index}]"
-        texts.append(_ids(f"{name}[0]", row, special, max_length))
-        if position:
-            number = {f"position {name}[1]": position[0]}
-            check_index(len(texts[-1]), "number of ids", **number)
-        check_integer(0, **{f"label {name}[{1 + len(position)}]": label})
-    columns = torch.tensor([row[1:] for row in rows]).unbind(dim=-1)
-
-    def batch(indices: Sequence[int]) -> tuple[Tensor, ...]:
-        ids = _padded([texts[index] for index in indices], special.pad_id)
-        return ids, *(column[list(indices)] for column in columns)
-
-    lengths = [len(text) for text in texts]
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
 
 

@@ -47,14 +47,6 @@ def translation_loss(
     return label_loss(model(source, target_in), labels, label_smoothing)
 
 
-def class_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
-    """Nats per row of a classifier on (ids "b t", positions "b", labels "b"), or on
-    (ids, labels).
-    """
-    *inputs, labels = batch
-    return label_loss(model(*inputs)[:, None], labels[:, None], label_smoothing)
-
-
 def _checked_batch(batch: Batch, names: str) -> Batch:
     if len(batch) != names.count(",") + 1:
         got = f"got {len(batch)} parts: train(..., loss=...) names another loss"

@@ -19,7 +19,7 @@ from course_utils.attention import (
     split_heads,
 )
 from course_utils.config import LlamaConfig
-from course_utils.export import SETTINGS, import_llama
+from course_utils.export import SETTINGS
 from course_utils.feedforward import SwiGLU
 from course_utils.masks import causal_mask
 from course_utils.models import LlamaLM
@@ -27,6 +27,7 @@ from course_utils.norms import RMSNorm
 from course_utils.positions import rotary_table, rotate
 from course_utils.records import load_record, load_script
 from tests.support import notebook_code
+from tools.llama2c_files import read_transformers
 
 TRAINED = Path(__file__).parents[3] / "shared" / "data" / "stories260K"
 BATCH, LENGTH, WIDTH, HEADS, VOCAB = 2, 5, 24, 6, 31
@@ -164,7 +165,7 @@ def test_a_solved_exercise_speaks_in_the_model(built, monkeypatch):
 
 @pytest.mark.skipif(not TRAINED.is_dir(), reason="needs the model stories260K")
 def test_the_notebooks_class_writes_the_published_text(built):
-    theirs, pieces = import_llama(TRAINED)
+    theirs, pieces = read_transformers(TRAINED)
     model = built["Model"](theirs.config)
     model.load_state_dict(theirs.state_dict())
     text = built["greedy_text"](model, pieces, pieces.bos_id)

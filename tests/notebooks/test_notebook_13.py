@@ -17,7 +17,6 @@ from course_utils import pretrained
 from course_utils.config import LlamaConfig, TrainConfig
 from course_utils.data.batches import packed_batches, padded_batches
 from course_utils.data.hub import load_texts
-from course_utils.export import import_llama
 from course_utils.metrics import bits_per_byte
 from course_utils.models import LlamaLM
 from course_utils.records import load_record, load_script
@@ -28,6 +27,7 @@ from course_utils.training.optimizers import build_optimizers
 from known_worlds.story_grammar import load_grammar
 from tests.support import notebook_code
 from tests.support.notebook_code import code_cells, texts
+from tools.llama2c_files import read_transformers
 from tools.notebook_rules import joined
 
 ROOT = Path(__file__).parents[2]
@@ -250,7 +250,7 @@ def test_the_reported_bits_of_somebody_elses_model_are_measured():
     held = [text for text in held if len(text) < 900][:40]
     num_bytes = sum(len(text.encode()) for text in held)
     bits = {}
-    loaded = import_llama(STORIES_260K), pretrained.load("tinystories")
+    loaded = read_transformers(STORIES_260K), pretrained.load("tinystories")
     for name, (model, tokenizer) in zip(("260K", "ours"), loaded, strict=True):
         end = tokenizer.bos_id if name == "260K" else tokenizer.eos_id
         nats = labels = 0

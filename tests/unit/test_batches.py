@@ -12,7 +12,6 @@ from course_utils.checks import IGNORED
 from course_utils.data.batches import (
     PackedBatches,
     RowBatches,
-    labelled_batches,
     packed_batches,
     padded_batches,
     pair_batches,
@@ -27,7 +26,6 @@ TEXTS = [
     for text in range(1, NUM_TEXTS + 1)
 ]
 PAIRS = [(text, [token + 500 for token in text[::-1]]) for text in TEXTS]
-LABELLED = [(text, len(text) - 1, index) for index, text in enumerate(TEXTS)]
 STREAM = [SPECIAL.eos_id, *(t for text in TEXTS for t in [*text, SPECIAL.eos_id])]
 
 
@@ -44,11 +42,7 @@ def pairs(seed=SEED):
     return pair_batches(PAIRS, batch_size=BATCH, special=SPECIAL, seed=seed)
 
 
-def labelled(seed=SEED):
-    return labelled_batches(LABELLED, batch_size=BATCH, special=SPECIAL, seed=seed)
-
-
-MAKERS = [packed, padded, pairs, labelled]
+MAKERS = [packed, padded, pairs]
 
 
 def equal(left, right):
@@ -80,7 +74,6 @@ FROZEN = {
     packed: "a7887780333b75bf",
     padded: "d7cf2b524e991114",
     pairs: "2ce9adc2d1a11a4f",
-    labelled: "9fba6d3786f53a8e",
 }
 
 
@@ -96,7 +89,6 @@ def test_the_seed_is_0_unless_another_is_given():
         (PackedBatches, torch.arange(99), windows),
         (padded_batches, TEXTS, sizes),
         (pair_batches, PAIRS, sizes),
-        (labelled_batches, LABELLED, sizes),
         (RowBatches, range(9), {"batch_size": BATCH, "rows": torch_rows}),
     ):
         usual, first, other = (
@@ -220,8 +212,6 @@ def test_iterating_gives_every_text_once_in_order():
     assert rows == [tuple(text) for text in TEXTS]
     sources = [content(row, 0) for source, _, _ in pairs() for row in source]
     assert sources == [tuple(source) for source, _ in PAIRS]
-    numbers = [number for _, _, part in labelled() for number in part.tolist()]
-    assert numbers == [*range(NUM_TEXTS)]
 
 
 def test_pairs_stay_together_and_are_shifted():
@@ -233,28 +223,6 @@ def test_pairs_stay_together_and_are_shifted():
             expected = target[tuple(source)]
             assert content(target_in, SPECIAL.pad_id) == (SPECIAL.bos_id, *expected)
             assert content(labels, IGNORED) == (*expected, SPECIAL.eos_id)
-
-
-def test_labels_and_positions_stay_with_their_text():
-    batches = labelled()
-    dealt = []
-    for step in range(batches.steps_per_epoch):
-        ids, positions, labels = batches(step)
-        for row, position, label in zip(ids, positions, labels, strict=True):
-            text, place, _ = LABELLED[label]
-            assert content(row, SPECIAL.pad_id) == tuple(text)
-            assert position == place
-        dealt += labels.tolist()
-    assert len(dealt) == len({*dealt}) == NUM_TEXTS // BATCH * BATCH
-
-
-def test_labelled_rows_may_have_no_position_and_need_no_other_special_token():
-    rows = [(ids, label) for ids, _, label in LABELLED]
-    special = SimpleNamespace(pad_id=0)
-    batches = labelled_batches(rows, batch_size=BATCH, special=special)
-    ids, labels = batches.rows(range(NUM_TEXTS))
-    assert [list(content(row, 0)) for row in ids] == TEXTS
-    assert labels.tolist() == [*range(NUM_TEXTS)]
 
 
 def test_rows_of_a_batch_have_similar_lengths():
@@ -312,7 +280,6 @@ def test_a_text_that_just_fits_is_taken():
     for make, rows, most in (
         (padded_batches, TEXTS, longest + 1),
         (pair_batches, PAIRS, longest + 1),
-        (labelled_batches, LABELLED, longest),
     ):
         assert make(rows, max_length=most, **arguments)
         with pytest.raises(ValueError, match=f"max_length={most - 1}"):

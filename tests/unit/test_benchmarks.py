@@ -9,7 +9,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import stories as of_stories
-from benchmarks.__main__ import row_of, table
 from benchmarks.decoding import compared
 from benchmarks.gpt2 import GPT2
 from benchmarks.stories import Stories
@@ -76,20 +75,3 @@ def test_the_operations_are_those_that_torch_counts(stories, way):
     actual = counter.get_total_flops() / ids.numel()
     expected = operations_per_token(way, vocabulary, seen=length) / 3
     assert actual == pytest.approx(expected)
-
-
-def test_a_run_becomes_a_row(capsys):
-    run = {"way": "gpt2", "rate": 0.002, "batch_size": 8, "took": 60.4, "steps": 300}
-    run |= {
-        "tokens_per_second": 12345.6,
-        "GiB": 0.8,
-        "share": 0.4,
-        "choose": 1.25,
-        "report": 1.3,
-    }
-    table("Runs", ("way",), [row_of(run, True)])
-    output = capsys.readouterr().out
-    assert (
-        "| **gpt2** | 0.002 | 8 | 60 | 300 | 12,346 | 40% | 0.80 | 1.250 | 1.300 |"
-        in output
-    )

@@ -16,7 +16,6 @@ from course_utils.config import (
 from course_utils.diagnostics import (
     cache_disagrees,
     changes_when_repeated,
-    collapses,
     dead_parameters,
     forgets_when_saved,
     hides_end,
@@ -134,7 +133,6 @@ def test_every_healthy_model_passes(model, outputs):
     assert not order_blind(outputs, ids())
     if not isinstance(model, EncoderDecoder):  # there each row has a source of its own
         assert not mixes_rows(outputs, ids())
-    assert not collapses(outputs, ids())
     assert nan_gradients(model, score(outputs)) == []
     assert not repeats_embedding(model.blocks, lambda: outputs(ids()))
 
@@ -194,15 +192,12 @@ def test_a_model_that_cannot_fail_is_not_called_healthy():
     same = lambda: model  # noqa: E731
     loss = lambda: model(ids()).square().mean()  # noqa: E731
     last = lambda x: model(x)[:, -1]  # noqa: E731
-    nothing = lambda x: torch.zeros(BATCH, LENGTH, 8)  # noqa: E731
     frozen = encoder().requires_grad_(False)
     ignored = torch.full((2, 3), -100)
     refused = {
         "return (2, 6, width), got (2, 24)": lambda: leaks_future(last, ids(), VOCAB),
         "rows must be at least two different ones": lambda: mixes_rows(model, one),
         "at least two different": lambda: mixes_rows(model, one.repeat(3, 1)),
-        "finite vectors with a direction": lambda: collapses(nothing, ids()),
-        "two different tokens": lambda: collapses(model, torch.full((2, 5), 3)),
         "two blocks, it passed through 0 of 0": lambda: repeats_embedding([], loss),
         "passed through 0 of 2": lambda: repeats_embedding(model.blocks, lambda: 0),
         "build must make a new model": lambda: forgets_when_saved(same, ids()),
@@ -238,15 +233,6 @@ def test_nan_counts_as_a_change():
         return encoder()(x) * torch.where((x == 0).any(), torch.nan, 1.0)
 
     assert sees_padding(breaks, ids(), 0)
-
-
-def test_collapses():
-    model = encoder()
-    for block in model.blocks:
-        block.attention_residual.forward = lambda x, sublayer: sublayer(x)
-    with torch.no_grad():
-        model.embedding.positions.table.zero_()
-    assert collapses(model, ids())
 
 
 @pytest.mark.parametrize("model", decoders())

@@ -1,19 +1,19 @@
-"""What is exported opens in transformers, and comes back; the rest is refused."""
+"""What is exported opens in transformers, with the same numbers."""
 
 import json
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from course_utils import export
 from course_utils.config import LlamaConfig
 from course_utils.decoding import CachedStep, greedy
-from course_utils.export import export_llama, import_llama
+from course_utils.export import export_llama
 from course_utils.models import LlamaLM
 from course_utils.pretrained import load
 from course_utils.tokenizer import train_bpe, train_words
+from tools.llama2c_files import read_transformers
 
 STORIES_260K = Path(__file__).parents[3] / "shared/data/stories260K"
 SHAPE = {
@@ -62,19 +62,12 @@ def change_settings(folder, **changes):
 
 @pytest.mark.parametrize("num_kv_heads", [1, 2, 6])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-def test_logits_survive_the_way_there_and_back(tmp_path, num_kv_heads, tied):
+def test_logits_are_those_of_our_model(tmp_path, num_kv_heads, tied):
     model = make_model(num_kv_heads=num_kv_heads, tied=tied)
     export_llama(model, tmp_path / "ours")
     there = theirs(tmp_path / "ours")
     # Their RMSNorm and RoPE are float32.
     torch.testing.assert_close(logits(there), logits(model), rtol=0, atol=1e-5)
-    back, none = import_llama(tmp_path / "ours")
-    assert torch.equal(logits(back), logits(model)) and back.config == model.config
-    assert none is None
-    there.save_pretrained(tmp_path / "theirs", max_shard_size="8KB")
-    assert len(list((tmp_path / "theirs").glob("*.safetensors"))) > 2
-    again, _ = import_llama(tmp_path / "theirs")
-    assert torch.equal(logits(again), logits(model)) and again.config == model.config
 
 
 @pytest.mark.parametrize("name", ["rms_norm_eps", "rope_parameters"])
@@ -83,49 +76,6 @@ def test_a_setting_that_is_not_written_changes_the_logits(tmp_path, name):
     export_llama(model, tmp_path)
     change_settings(tmp_path, **{name: ...})
     assert (logits(theirs(tmp_path)) - logits(model)).abs().max() > 1e-3
-
-
-LLAMA_3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0}
-LLAMA_3 |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
-LLAMA_3 |= {"original_max_position_embeddings": 8}
-REFUSED = [  # what our model cannot compute, and weights that do not fit
-    ({"rope_parameters": LLAMA_3}, "rope_type must be 'default', got 'llama3'"),
-    ({"rope_parameters": ..., "rope_scaling": {"type": "linear", "factor": 4.0}}, "li"),
-    ({"hidden_act": "gelu"}, "hidden_act must be 'silu', got 'gelu'"),
-    ({"head_dim": 8}, "head_dim must be 4, got 8|head_dim"),
-    ({"attention_bias": True}, "attention_bias must be False, got True"),
-    ({"mlp_bias": True}, "mlp_bias must be False, got True"),
-    ({"model_type": "mistral"}, "model_type must be 'llama', got 'mistral'|plain"),
-    ({"num_hidden_layers": 4}, "missing_keys.*model.layers.3"),
-    ({"num_hidden_layers": 2}, "unexpected_keys.*model.layers.2"),
-    ({"tie_word_embeddings": False}, "missing_keys.*lm_head.weight"),
-    ({"vocab_size": 32}, "plain LLaMA|mismatched"),
-    ({"num_key_value_heads": 3}, "plain LLaMA|mismatched"),
-]
-
-
-@pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=lambda x: str(x)[:40])
-def test_a_setting_that_does_not_fit_is_refused(tmp_path, changes, sentence):
-    export_llama(make_model(num_kv_heads=2), tmp_path)
-    change_settings(tmp_path, **changes)
-    with pytest.raises(ValueError, match=sentence) as caught:
-        import_llama(tmp_path)
-    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="does not hold a plain LLaMA"):
-        import_llama(tmp_path)
-
-
-def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path):
-    export_llama(make_model(), tmp_path)
-    path = tmp_path / "model.safetensors"
-    tensors = load_file(path)
-    del tensors["model.norm.weight"]
-    save_file(tensors, path, {"format": "pt"})
-    with pytest.raises(ValueError, match=r"missing_keys.*model\.norm\.weight"):
-        import_llama(tmp_path)
 
 
 # --- the folder ----------------------------------------------------------------------
@@ -152,18 +102,12 @@ def test_the_beginning_of_a_text_is_found_without_dropout():
     assert model.training
 
 
-def test_export_and_import_draw_no_random_numbers(tmp_path):
+def test_an_export_draws_no_random_numbers(tmp_path):
     model = make_model()
     before = torch.get_rng_state()
     export_llama(model, tmp_path, trained_on="two sentences")
-    import_llama(tmp_path)
     assert torch.equal(torch.get_rng_state(), before)
     assert "two sentences" in (tmp_path / "README.md").read_text("utf-8")
-
-
-def test_rounded_weights_stay_rounded(tmp_path):
-    export_llama(make_model().bfloat16(), tmp_path)
-    assert import_llama(tmp_path)[0].head.weight.dtype == torch.bfloat16
 
 
 # --- the tokenizer -------------------------------------------------------------------
@@ -173,22 +117,22 @@ ROLES = {"pad": "<pad>", "bos": "<bos>", "eos": "<eos>", "unk": "<unk>"}
 
 
 @pytest.mark.parametrize("kind", [train_words, lambda texts: train_bpe(texts, 270)])
-def test_the_tokenizer_goes_along_and_comes_back(kind, tmp_path):
+def test_the_tokenizer_goes_along(kind, tmp_path):
     from transformers import AutoTokenizer
 
     ours = kind(["the cat sat because it was tired"])
     export_llama(make_model(vocab_size=ours.vocab_size), tmp_path, ours)
-    there, (_, back) = AutoTokenizer.from_pretrained(tmp_path), import_llama(tmp_path)
+    there = AutoTokenizer.from_pretrained(tmp_path)
     for text in (TEXT, "the<eos> cat"):  # a name inside a text is ordinary text
-        assert there.encode(text) == ours.encode(text) == back.encode(text)
+        assert there.encode(text) == ours.encode(text)
     for role, token in ROLES.items():
-        assert getattr(there, f"{role}_token") == token == back.special[role]
+        assert getattr(there, f"{role}_token") == token
         assert getattr(there, f"{role}_token_id") == getattr(ours, f"{role}_id")
     long, short = there([TEXT, "the cat"], padding=True)["input_ids"]
     assert len(long) == len(short) and short[0] == ours.pad_id
     ids = [*ours.encode(TEXT), ours.eos_id]
-    assert there.decode(ids, skip_special_tokens=True) == TEXT == back.decode(ids)
-    assert len(there) == ours.vocab_size == back.vocab_size
+    assert there.decode(ids, skip_special_tokens=True) == TEXT
+    assert len(there) == ours.vocab_size
 
 
 @pytest.mark.parametrize("name", ["tinystories", "stories"])
@@ -226,13 +170,13 @@ def test_people_use_the_folder_as_it_is(tmp_path):
 @needs_260k
 def test_a_published_model_writes_its_published_text(tmp_path):
     """llama2.c publishes what stories260K writes at temperature 0."""
-    model, tokenizer = import_llama(STORIES_260K)
+    model, tokenizer = read_transformers(STORIES_260K)
     assert model.config.num_kv_heads < model.config.num_heads
     assert tokenizer.vocab_size == model.config.vocab_size == 512
     begin = torch.tensor([[tokenizer.bos_id]])
     ids = greedy(CachedStep(model), begin, 255, stop_id=tokenizer.bos_id)
     assert tokenizer.decode(ids[0]) == (STORIES_260K / "greedy.txt").read_text()
     export_llama(model, tmp_path / "folder", tokenizer)
-    back, words = import_llama(tmp_path / "folder")
+    back, words = read_transformers(tmp_path / "folder")
     assert back.config == model.config
     assert words.encode("Once, bàn 🙂</s>") == tokenizer.encode("Once, bàn 🙂</s>")

@@ -7,10 +7,9 @@ import torch
 
 from course_utils import llama2c
 from course_utils.config import LlamaConfig
-from course_utils.export import import_llama
 from course_utils.llama2c import read_llama2c, read_llama2c_tokenizer
 from course_utils.models import LlamaLM
-from tools.llama2c_files import write_llama2c, write_tokenizer
+from tools.llama2c_files import read_transformers, write_llama2c, write_tokenizer
 
 STORIES_260K = Path(__file__).parents[3] / "shared/data/stories260K"
 needs_260k = pytest.mark.skipif(
@@ -39,7 +38,7 @@ def test_a_model_comes_back(tmp_path, tied):
 @needs_260k
 def test_the_published_model_comes_back(tmp_path):
     """From the file that llama2.c's own format makes of it; the real one is untried."""
-    model, _ = import_llama(STORIES_260K)
+    model, _ = read_transformers(STORIES_260K)
     back = read_llama2c(write_llama2c(tmp_path / "a.bin", model))
     assert back.config == model.config
     ids = torch.arange(300)[None]
@@ -48,7 +47,7 @@ def test_the_published_model_comes_back(tmp_path):
 
 @needs_260k
 def test_the_published_tokenizer_comes_back(tmp_path):
-    _, tokenizer = import_llama(STORIES_260K)
+    _, tokenizer = read_transformers(STORIES_260K)
     back = read_llama2c_tokenizer(write_tokenizer(tmp_path / "tok512.bin", tokenizer))
     stories = (STORIES_260K.parent / "tinystories/valid.txt").read_text()[:200_000]
     for text in [*stories.split("<|endoftext|>"), "bàn 🙂", "", " two  spaces"]:

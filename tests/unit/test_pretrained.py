@@ -10,14 +10,14 @@ from safetensors.torch import load_file
 
 from course_utils import pretrained
 from course_utils.config import LlamaConfig
-from course_utils.data.batches import labelled_batches, padded_batches, pair_batches
+from course_utils.data.batches import padded_batches, pair_batches
 from course_utils.data.hub import load_texts
 from course_utils.decoding import CachedStep, sample
 from course_utils.metrics import bits_per_byte
 from course_utils.models import LlamaLM
 from course_utils.tokenizer import train_words
 from course_utils.training.evaluation import mean_loss
-from course_utils.training.losses import class_loss, translation_loss
+from course_utils.training.losses import translation_loss
 from known_worlds.phrases import pair
 from known_worlds.senses import usage
 from known_worlds.stories import story
@@ -48,17 +48,16 @@ def loss_on_its_world(name, model, tokenizer):
     """In float64, over a few examples of the world that it learned, or should know."""
     if name == "senses":
         used = [usage(index, "test") for index in range(32)]
-        rows = [(tokenizer.encode(one.text), one.position, one.label) for one in used]
-        batches = labelled_batches(rows, batch_size=32, special=tokenizer)
-        return mean_loss(model.double(), batches, 1, class_loss)
+        batches = train_shipped.sense_batches(used, tokenizer, batch_size=32)
+        return mean_loss(model.double(), batches, loss=train_shipped.class_loss)
     if name in ("translator", "spanish"):
         both = [pair(index, "test") for index in range(16)]
         rows = [(tokenizer.encode(p.source), tokenizer.encode(p.target)) for p in both]
         batches = pair_batches(rows, batch_size=16, special=tokenizer)
-        return mean_loss(model.double(), batches, 1, translation_loss)
+        return mean_loss(model.double(), batches, loss=translation_loss)
     rows = [tokenizer.encode(story(index, seed=1).text)[:100] for index in range(8)]
     batches = padded_batches(rows, batch_size=8, special=tokenizer)
-    return mean_loss(model.double(), batches, 1)
+    return mean_loss(model.double(), batches)
 
 
 LOSSES = {

@@ -11,11 +11,10 @@ from tokenizers import pre_tokenizers
 
 from course_utils import pretrained
 from course_utils.config import ClassifierConfig, StackConfig, TrainConfig
-from course_utils.data.batches import labelled_batches
 from course_utils.models import Classifier
 from course_utils.training.loop import train
-from course_utils.training.losses import class_loss
 from known_worlds.senses import SPLITS, labels, lexicon, usage
+from tools.train_shipped import class_loss, sense_batches
 
 FIRST_THOUSAND = "684188ac30b8ca5db7df6b59c239d620"
 FIRST_OF_TEST = "3307ed9a27e845cc2ea8cee2230e0563"
@@ -195,16 +194,12 @@ def test_far_pairs_are_unseen_but_their_words_are_known(worlds):
 
 def test_the_shipped_model_knows_unseen_contexts(worlds):
     model, tokenizer = pretrained.load("senses")
-    rows = [
-        (tokenizer.encode(u.text), u.position, u.label) for u in worlds["test"][:600]
-    ]
+    unseen = worlds["test"][:600]
     right = 0
-    for ids, positions, numbers in labelled_batches(
-        rows, batch_size=100, max_length=32, special=tokenizer
-    ):
+    for ids, positions, numbers in sense_batches(unseen, tokenizer, 100):
         assert tokenizer.unk_id not in ids
         right += (model(ids, positions).argmax(-1) == numbers).sum().item()
-    assert right >= 0.97 * len(rows)
+    assert right >= 0.97 * len(unseen)
 
 
 # ---- the classifier

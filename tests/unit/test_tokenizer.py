@@ -12,7 +12,6 @@ from course_utils.bpe import SPECIAL
 from course_utils.tokenizer import (
     ROLES,
     Tokenizer,
-    from_transformers,
     train_bpe,
     train_words,
 )
@@ -130,29 +129,6 @@ def test_training_again_gives_the_same(train, tmp_path):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_from_transformers_keeps_ids_and_adds_an_own_padding(tmp_path):
-    theirs = gpt2_like()
-    ours = from_transformers(theirs)
-    assert ours.encode("he, hello") == theirs.encode("he, hello")
-    assert ours.bos_id == ours.eos_id == ours.unk_id == theirs.eos_token_id
-    assert ours.pad_id == len(theirs) == ours.vocab_size - 1
-    assert ours.tokens([ours.pad_id, ours.eos_id]) == ["<pad>", END]
-    assert ours.eos_id not in ours.encode(f"the {END}")
-    assert len(theirs) == ours.pad_id  # theirs is left as it was
-    ours.save(tmp_path / "gpt.json")
-    loaded = Tokenizer.load(tmp_path / "gpt.json")
-    assert (loaded.pad_id, loaded.eos_id) == (ours.pad_id, ours.eos_id)
-
-
-@pytest.mark.parametrize("role", ["eos_token", "unk_token"])
-def test_padding_that_has_another_role_too_is_replaced(role):
-    theirs = gpt2_like()
-    theirs.add_special_tokens({role: "<both>", "pad_token": "<both>"})
-    ours = from_transformers(theirs)
-    other = ours.eos_id if role == "eos_token" else ours.unk_id
-    assert ours.tokens([ours.pad_id, other]) == ["<pad>", "<both>"]
-
-
 def test_truncation_and_padding_of_earlier_calls_are_not_inherited():
     """A text was cut without a word, and a batch padded."""
     theirs = gpt2_like()
@@ -161,7 +137,8 @@ def test_truncation_and_padding_of_earlier_calls_are_not_inherited():
     expected = [theirs.encode(text) for text in texts]
     theirs(texts, padding=True, truncation=True, max_length=3)
     assert theirs.backend_tokenizer.truncation and theirs.backend_tokenizer.padding
-    ours = from_transformers(theirs)
+    special = dict.fromkeys(ROLES, END)
+    ours = Tokenizer(Backend.from_str(theirs.backend_tokenizer.to_str()), special)
     assert [ours.encode(text) for text in texts] == expected
     assert ours.encode_batch(texts) == expected
 

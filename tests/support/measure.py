@@ -1,12 +1,8 @@
-"""pytest plugin: a test that is slow says so; what is usual is written down.
+"""pytest plugin: `make measure` writes down what tests and cells usually take.
 
-`make check` leaves out what is marked `slow` or `long`. At the end stand the functions
-whose items take more than SLOW CPU-seconds together and that are not marked: mark
-them, or make them quick. `make measure` writes the usual CPU-seconds of tests and
-cells, by which the longest come first.
+In CPU-seconds, by which the longest come first.
 """
 
-import collections
 import json
 import os
 
@@ -14,12 +10,9 @@ import pytest
 
 from nbval_strict.workers import is_worker, shared, usual_seconds
 
-SLOW = 6.0  # CPU-seconds of a function
 LEAST = 0.1  # what takes less is not written down
 FUNCTIONS = shared("functions")  # "file::function" -> CPU-seconds
-UNMARKED = shared("unmarked")
 CELLS = shared("cells")
-_setups = collections.Counter()
 
 
 def function_of(item):
@@ -61,17 +54,7 @@ def pytest_runtest_call(item):
     result = yield
     name = function_of(item)
     FUNCTIONS[name] = FUNCTIONS.get(name, 0.0) + cpu_seconds() - started
-    marked = item.get_closest_marker("slow") or item.get_closest_marker("long")
-    if FUNCTIONS[name] > SLOW and not marked:
-        UNMARKED[name] = FUNCTIONS[name]
     return result
-
-
-def pytest_terminal_summary(terminalreporter):
-    for name, seconds in sorted(UNMARKED.items()):
-        terminalreporter.write_line(
-            f"{name} takes {seconds:.1f} CPU-seconds: mark it slow"
-        )
 
 
 @pytest.hookimpl(trylast=True)
