@@ -7,14 +7,11 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.util import spec_from_loader
 
 PACKAGE = "course_utils."
-NOW = {
+SAME_NAME = ("diagnostics", "intervening", "metrics", "recording")
+NOW = {f"looking.{name}": name for name in SAME_NAME} | {
     "looking": "",
-    "looking.diagnostics": "diagnostics",
     "looking.frames": "views.frames",
-    "looking.intervening": "intervening",
     "looking.maps": "views.maps",
-    "looking.metrics": "metrics",
-    "looking.recording": "recording",
     "looking.sharing": "page",
     "looking.token_texts": "views.tokens",
     "looking.views": "views",

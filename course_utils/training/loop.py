@@ -99,7 +99,7 @@ def train(
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)
     if folder:
-        run.restore(folder, run.fingerprint(evaluate, evaluate_every))
+        run.restore(folder, run.identify(evaluate, evaluate_every))
     history = run.history
     first = len(history.steps)
     quiet = run.processes.rank > 0 or not is_watched()
@@ -187,7 +187,7 @@ class _Run:
         with evaluating(self.model), torch.no_grad(), self.autocast():
             return float(evaluate(self.model))
 
-    def fingerprint(self, evaluate: Callable | None, every: int) -> dict[str, str]:
+    def identify(self, evaluate: Callable | None, every: int) -> dict[str, str]:
         """What must be equal for a checkpoint to be one of this run."""
         config = getattr(self.model, "config", None)
         layers = asdict(config) if is_dataclass(config) else {"layers": self.model}

@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from known_worlds import check_index, check_split
 from known_worlds.phrase_words import Draw
+from known_worlds.story_grammar import pieces
 
 SPLITS = {
     "train": "Sentences without the held-out pairs below.",
@@ -21,7 +22,6 @@ SPLITS = {
     "without the held-out pairs.",
     "far_test": "As far, but each noun meets clues that far never shows it with.",
 }
-PIECE = re.compile(r" ?[A-Za-z]+|[.,]")
 # Pairs (word, clue) are held out where the sum of their numbers is divisible by this.
 HELD = 4
 # Frame -> the noun that comes first in train; the other order is in test only.
@@ -223,9 +223,9 @@ def _marked(phrase: str) -> str:
 
 def _finished(text: str, word: str, sense: str, side: str) -> Usage:
     """The usage that a marked text describes."""
-    pieces = re.findall(r"[\^@]?[A-Za-z]+|,", text)
-    clues = tuple(i for i, piece in enumerate(pieces) if piece[0] == "^")
-    position = next(i for i, piece in enumerate(pieces) if piece[0] == "@")
+    marked = re.findall(r"[\^@]?[A-Za-z]+|,", text)
+    clues = tuple(i for i, piece in enumerate(marked) if piece[0] == "^")
+    position = next(i for i, piece in enumerate(marked) if piece[0] == "@")
     text = _plain(text)
     text = text[0].upper() + text[1:] + "."
-    return Usage(text, word, sense, side, tuple(PIECE.findall(text)), position, clues)
+    return Usage(text, word, sense, side, tuple(pieces(text)), position, clues)

@@ -53,7 +53,7 @@ def stored(tmp_path, monkeypatch):
     opened = [str(cached), str(tmp_path / "banks"), str(tmp_path / "gone.txt")]
     opened += [str(tmp_path / ".venv" / "lib.py"), str(tmp_path / "runs" / "note")]
     paths = changed.needed(tmp_path / "own.ipynb", opened)
-    stored = changed.fingerprint(paths)
+    stored = changed.state_of(paths)
     names = "pins.txt own.ipynb read.py banks gone.txt"
     assert set(stored["files"]) == set(names.split())
     assert changed.is_unchanged(stored)

@@ -71,14 +71,14 @@ def _belongs(path):
     return path.is_relative_to(ROOT) and not written & {*path.relative_to(ROOT).parts}
 
 
-def fingerprint(paths):
+def state_of(paths):
     sums = {str(path.relative_to(ROOT)): checksum(path) for path in paths}
     return {"surroundings": surroundings(), "files": sums}
 
 
 def is_unchanged(stored):
     paths = [ROOT / name for name in stored["files"]]
-    return fingerprint(paths) == stored
+    return state_of(paths) == stored
 
 
 # --- hooks -------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def pytest_sessionfinish(session):
         path = Path(name)
         known.pop(name, None)
         if path not in _failed and path.is_relative_to(ROOT):
-            known[name] = fingerprint(needed(path, opened))
+            known[name] = state_of(needed(path, opened))
     config.cache.set(CACHE_KEY, known)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import time
 import unicodedata
 from pathlib import Path
@@ -12,6 +13,8 @@ from tokenizers import pre_tokenizers
 from course_utils import bpe
 from course_utils.tokenizer import BYTE_OF, train_bpe
 from known_worlds.stories import story
+from known_worlds.story_grammar import pieces
+from tools.notebook_rules import ROOT
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tinystories" / "train.txt"
 LANGUAGES = {
@@ -48,6 +51,16 @@ def assert_equal_merges(texts, vocab_size, folder, unseen=()):
     for text in [*texts, *unseen]:
         assert ours.encode(text) == library.encode(text)
     return ours
+
+
+def test_the_page_and_the_worlds_split_a_text_by_the_same_pattern():
+    page = ROOT / "packages" / "attention_views" / "living" / "tokenizer.js"
+    written = "".join(re.findall(r"String\.raw`(.*?)`", page.read_text("utf-8")))
+    for name, short in ((r"\P{White_Space}", r"\S"), (r"\p{White_Space}", r"\s")):
+        written = written.replace(name, short)
+    assert written == bpe.CUTS.pattern
+    for text in LANGUAGES.values():
+        assert pieces(text) == bpe.CUTS.findall(text)
 
 
 def test_ids_are_numbered_as_in_the_library():
