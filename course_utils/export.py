@@ -62,7 +62,7 @@ def export_llama(
         sizes = tokenizer.vocab_size, model.config.vocab_size
         check_same("tokenizer and model: vocab_size", *sizes)
     with _without_bars():
-        _as_theirs(model, tokenizer).save_pretrained(folder)
+        to_transformers(model, tokenizer).save_pretrained(folder)
     if tokenizer is not None:
         _their_tokenizer(tokenizer, model.config.max_length).save_pretrained(folder)
     count = sum(weight.numel() for weight in model.parameters())
@@ -82,7 +82,7 @@ Training data: {trained_on or "not named when this model was exported."}
     (folder / "README.md").write_text(card, "utf-8")
 
 
-def _as_theirs(model: LlamaLM, tokenizer: Tokenizer | None) -> Any:
+def to_transformers(model: LlamaLM, tokenizer: Tokenizer | None = None) -> Any:
     """The same model as a LlamaForCausalLM of `transformers`, on the CPU."""
     import transformers
 

@@ -17,6 +17,7 @@ PARTS = {
     "benchmarks": ("benchmarks/*.py",),
     "exercises": ("notebooks/exercises/*.py",),
     "tests": ("tests/**/*.py",),
+    "test data": tuple(f"tests/**/*.{kind}" for kind in ("json", "jsonl", "txt")),
 }
 
 

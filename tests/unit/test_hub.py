@@ -292,19 +292,17 @@ SETTINGS = {
     "TQDM_DISABLE": "1",
 }
 PROGRAM = """
-import json, os, sys, time
+import json, os, sys
 import datasets, torch
 from course_utils.data.hub import *
 
 IDS, GIVE = torch.tensor([[1, 2, 3]]), {"output_attentions": True}
 answers = {}
 for name, call in json.load(sys.stdin).items():
-    start = time.monotonic()
     try:
         answers[name] = {"value": eval(call)}
     except Exception as error:
         answers[name] = {"error": type(error).__name__, "message": str(error)}
-    answers[name]["seconds"] = time.monotonic() - start
 print(json.dumps(answers))
 """
 
@@ -350,6 +348,10 @@ def visit_hub(root, home, calls):
 @pytest.fixture(scope="module")
 def visit(mirrored, tmp_path_factory):
     return visit_hub(mirrored, tmp_path_factory.mktemp("home"), CALLS)
+
+
+def requests_for(visit, name):
+    return sum(f"faulty/{name}" in request for request in visit["log"])
 
 
 def value(visit, name):
@@ -426,7 +428,7 @@ def test_each_fault_ends_in_one_sentence(visit, name, words):
     outcome = visit[name]
     assert outcome["error"] == "DataUnavailable", outcome
     assert words in outcome["message"] and "\n" not in outcome["message"]
-    assert outcome["seconds"] < (5 * hub.ANSWER_SECONDS if name == "silent" else 60)
+    assert requests_for(visit, name) < 25, "the libraries would ask for minutes"
 
 
 @pytest.mark.long
@@ -435,7 +437,7 @@ def test_patient_faults_end_too(mirrored, tmp_path):
     for name in PATIENT:
         assert results[name]["error"] == "DataUnavailable", results[name]
         assert "and then failed" in results[name]["message"]
-        assert results[name]["seconds"] < 120
+        assert requests_for(results, name.split()[0]) < 25
 
 
 def test_what_is_cached_loads_without_a_hub(visit):

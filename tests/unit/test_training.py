@@ -747,6 +747,18 @@ def test_functions_without_a_name_are_told_apart(tmp_path):
         go(1.0, False)
 
 
+def test_a_batch_may_hold_a_single_number(tmp_path):
+    """It stopped a run, but only one with checkpoints."""
+    config = TrainConfig(steps=2, precision="float32", checkpoint_every=1)
+
+    def miss(model, batch, smoothing):
+        return (model(batch[0]) - batch[1]).square().mean()
+
+    model, data = nn.Linear(3, 1), lambda step: (torch.ones(2, 3), torch.tensor(0.5))
+    history = train(model, data, config, loss=miss, checkpoints=tmp_path)
+    assert len(history.losses) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["notes.json", ".metadata", "__0_0.distcp"])
 @pytest.mark.parametrize(

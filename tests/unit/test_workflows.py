@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 import yaml
@@ -19,18 +18,6 @@ JOBS = {
     for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     for name, job in yaml.safe_load(path.read_text("utf-8"))["jobs"].items()
 }
-BROKEN = """<testsuites><testsuite>
-<testcase classname="notebooks.01_attention.ipynb" name="rules"/>
-<testcase classname="notebooks.01_attention.ipynb" name="In [3] 01-009">
-<failure message="mismatch">0.5 0.6</failure></testcase>
-<testcase classname="notebooks.01_attention.ipynb" name="In [4] 01-012">
-<failure message="later"/></testcase>
-<testcase classname="notebooks.02_multi_head_attention.ipynb" name="In [1] 02-003"/>
-<testcase classname="notebooks.03_masks.ipynb" name="In [7] 03-020"><error>no
-module</error></testcase></testsuite></testsuites>"""
-PASSED = (
-    '<testsuites><testsuite><testcase classname="a" name="b"/></testsuite></testsuites>'
-)
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -50,25 +37,6 @@ def test_what_a_job_runs_is_there(name):
         )
         assert done.returncode == 0, done.stderr
         assert "Nothing to be done" not in done.stdout, words
-
-
-@pytest.mark.parametrize(
-    "report, names",
-    [
-        (BROKEN, ["01_attention.ipynb: In [3] 01-009", "03_masks.ipynb: In [7]"]),
-        (PASSED, []),
-        ("", ["was not written"]),  # it broke before the notebooks: no success
-    ],
-)
-def test_the_newest_versions_name_the_first_broken_cells(tmp_path, report, names):
-    path = tmp_path / "report.xml"
-    if report:
-        path.write_text(report)
-    command = [sys.executable, "tools/first_broken.py", str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert bool(done.returncode) == bool(names)
-    assert all(name in done.stderr for name in names)
-    assert "In [4] 01-012" not in done.stderr and "02_multi" not in done.stderr
 
 
 # A skip that asks nothing of the machine: as a mark, or as a line of a test itself.
