@@ -20,7 +20,6 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path("notebooks") / "records"  # in the project
 
-Point = dict[str, int | float | str]
 Numbers = dict[str, float]
 
 

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from nbval_strict.fingerprint import fingerprint
 from tools import refresh, working_copies
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PINNED = ("requirements.txt", "requirements-dev.txt", "constraints.txt")
 
 
