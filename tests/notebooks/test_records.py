@@ -3,7 +3,6 @@
 The mechanism is tried on a small project of its own.
 """
 
-import ast
 import json
 import os
 import re
@@ -72,36 +71,6 @@ def test_its_notebook_says_that_it_is_recorded_and_runs_a_point(name):
         return
     script = re.search(rf"^(\w+) = load_script\(.{name}.\)$", code, re.MULTILINE)[1]
     assert re.search(rf"\b{script}\.run\(", code)
-
-
-# What reads numbers from a file. `load_record` and the loaders of data remain.
-READERS = re.compile(
-    r"open|.*\.(open|read_text|read_bytes|fromfile|loadtxt|genfromtxt)"
-    r"|(json|np|numpy|torch|pickle|toml|tomllib|yaml)\.load|load_file|csv\.\w+"
-    r"|(\w+\.)?read_(csv|json|table|parquet|pickle)"
-)
-# A tokenizer that this cell itself has saved into a temporary folder.
-ALLOWED = {"10": {"read_text"}}
-
-
-def reading_calls(source):
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            if READERS.fullmatch(name):
-                yield name.rpartition(".")[2]
-
-
-@pytest.mark.parametrize("number", NOTEBOOKS)
-def test_a_notebook_reads_no_numbers_but_records(number):
-    calls = {call for source, _ in code_cells(number) for call in reading_calls(source)}
-    assert calls - ALLOWED.get(number, set()) == set()
-
-
-def test_a_call_that_reads_a_file_is_seen():
-    calls = ("json.loads(p.read_text())", "open(p)", "np.load(p)", "pd.read_csv(p)")
-    for source in (*calls, "(folder / 'losses.bin').read_bytes()", "load_file(p)"):
-        assert list(reading_calls(source)), source
 
 
 # --- how a record is made ------------------------------------------------------------
