@@ -13,13 +13,9 @@ expected and what came.
 """
 
 import difflib
-import functools
-import inspect
-import re
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Iterable, Sized
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
 
 import torch
 from torch import Tensor, nn
@@ -83,54 +79,6 @@ def check_type(expected: type | UnionType, /, **values: object) -> None:
         if not isinstance(value, expected):
             kind = getattr(expected, "__name__", expected)
             raise TypeError(f"{name} must be of type {kind}, got {describe(value)}")
-
-
-def explained(function: Callable) -> Callable:
-    """A call that fails names the first argument that is not what it is annotated with.
-
-    Costs nothing where the call succeeds. What `check_…` says is left as it is.
-    """
-
-    @functools.wraps(function)
-    def wrapper(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            if error.__traceback__.tb_next and not _is_ours(error):
-                _explain(function, args, kwargs, error)
-            raise
-
-    return wrapper
-
-
-def _is_ours(error: Exception) -> bool:
-    """Whether a check of this module raised it: then it is a sentence already."""
-    traceback = error.__traceback__
-    while traceback.tb_next:
-        traceback = traceback.tb_next
-    return traceback.tb_frame.f_code.co_filename == __file__
-
-
-def _explain(function: Callable, args: tuple, kwargs: dict, error: Exception) -> None:
-    signature = inspect.signature(function)
-    for name, value in signature.bind(*args, **kwargs).arguments.items():
-        kind = signature.parameters[name].annotation
-        if not _fits(value, kind):
-            wanted = kind.__name__ if isinstance(kind, type) else str(kind)
-            wanted = re.sub(r"\b(typing|collections\.abc|torch|pathlib)\.", "", wanted)
-            got = describe(value)
-            raise TypeError(f"{name} must be of type {wanted}, got {got}") from error
-
-
-def _fits(value: object, kind: Any) -> bool:
-    """Whether a value can be of an annotated type; what is not understood fits."""
-    if kind is inspect.Parameter.empty:  # as `self` is
-        return True
-    origin = get_origin(kind)
-    if origin is Union or origin is UnionType:
-        return any(_fits(value, member) for member in get_args(kind))
-    kind = {None: type(None), float: Real, int: Integral}.get(kind, origin or kind)
-    return kind is Any or not isinstance(kind, type) or isinstance(value, kind)
 
 
 def check_eval(model: nn.Module) -> None:

@@ -17,12 +17,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils import checks
-from course_utils.checks import explained
 
 Step = Callable[[Tensor], Tensor]
 
 
-@explained
 def next_token_probabilities(
     scores: Float[Tensor, "b v"],
     temperature: float = 1.0,
@@ -66,7 +64,6 @@ def _check_settings(
     checks.check_number("(0, 1]", top_p=1 if top_p is None else top_p)
 
 
-@explained
 def greedy(
     step: Step,
     prompt: Int64[Tensor, "b t"],
@@ -83,7 +80,6 @@ def greedy(
     return _extend(step, prompt, max_new_tokens, best, stop_id, pad_id)
 
 
-@explained
 def sample(
     step: Step,
     prompt: Int64[Tensor, "b t"],
@@ -120,7 +116,6 @@ def length_rule(length: int, length_penalty: float) -> float:
     return ((5 + length) / 6) ** length_penalty
 
 
-@explained
 @torch.no_grad()
 def beam_search(
     step: Step,
@@ -185,7 +180,6 @@ class CachedStep:
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
     """
 
-    @explained
     def __init__(self, model: nn.Module):
         checks.check_eval(model)
         self.model = model
@@ -217,7 +211,6 @@ class TranslationStep:
     greedy and sample, `beams` for beam_search.
     """
 
-    @explained
     @torch.no_grad()
     def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
         checks.check_eval(model)

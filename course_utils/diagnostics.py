@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.checks import check_ids, check_integer, explained
+from course_utils.checks import check_ids, check_integer
 
 Logits = Callable[[Tensor], Tensor]
 Loss = Callable[[], Float[Tensor, ""]]
@@ -55,14 +55,12 @@ def _deterministic_output(outputs: Logits, *inputs: Tensor) -> Tensor:
     return output
 
 
-@explained
 @torch.no_grad()
 def changes_when_repeated(outputs: Callable[..., Tensor], *inputs: Tensor) -> bool:
     """Do two calls with equal inputs differ? In eval mode they must not."""
     return _differ(outputs(*inputs), outputs(*inputs))
 
 
-@explained
 @torch.no_grad()
 def leaks_future(logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int) -> bool:
     """Does a logit "b t v" change when only *later* tokens change? It must not."""
@@ -79,7 +77,6 @@ def leaks_future(logits: Logits, ids: Int64[Tensor, "b t"], vocab_size: int) -> 
     return False
 
 
-@explained
 @torch.no_grad()
 def sees_padding(outputs: Logits, ids: Int64[Tensor, "b t"], pad_id: int) -> bool:
     """Does an output "b t m" at a real token change when padding is appended?"""
@@ -90,7 +87,6 @@ def sees_padding(outputs: Logits, ids: Int64[Tensor, "b t"], pad_id: int) -> boo
     return _differ(before, _checked_output(outputs, padded)[:, : ids.shape[1]])
 
 
-@explained
 @torch.no_grad()
 def ignores_source(
     logits: Callable[[Tensor, Tensor], Tensor],
@@ -108,7 +104,6 @@ def ignores_source(
     return not _differ(before, _checked_output(logits, changed, target))
 
 
-@explained
 @torch.no_grad()
 def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
     """Does the last output of "b t m" stay when all tokens before it are reversed?
@@ -122,7 +117,6 @@ def order_blind(outputs: Logits, ids: Int64[Tensor, "b t"]) -> bool:
     return not _differ(before[:, -1], _checked_output(outputs, reordered)[:, -1])
 
 
-@explained
 @torch.no_grad()
 def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
     """Does the output of a row "b ..." depend on the rest of the batch? It must not."""
@@ -132,7 +126,6 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
     return _differ(batched, torch.cat([outputs(row) for row in rows.split(1)]))
 
 
-@explained
 @torch.no_grad()
 def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
     """Do logits change when half of the ids come first and the rest one by one?
@@ -147,7 +140,6 @@ def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
     return _differ(expected, stepwise)
 
 
-@explained
 @torch.no_grad()
 def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
     """Does a new model with the state of another give other outputs?
@@ -164,7 +156,6 @@ def forgets_when_saved(build: Callable[[], nn.Module], ids: Tensor) -> bool:
     return _differ(expected, loaded(ids))
 
 
-@explained
 def misjudges(
     loss: OfTwo, labels: Int64[Tensor, "b t"], pad_label: int, vocab_size: int
 ) -> bool:
@@ -181,13 +172,11 @@ def misjudges(
     return _differ(actual, actual.new_tensor([0.0, math.log(vocab_size)]), 1e-3)
 
 
-@explained
 def hides_end(labels: Int64[Tensor, "b t"], eos_id: int) -> bool:
     """Is there a text without eos_id in its labels? No model learns to stop from it."""
     return not (labels == eos_id).any(dim=1).all().item()
 
 
-@explained
 def repeats_embedding(blocks: Iterable[nn.Module], run: Callable[[], object]) -> bool:
     """Does a later block read once more what the first one read?
 
@@ -223,7 +212,6 @@ def _gradients(model: nn.Module, loss: Loss) -> dict[str, Tensor]:
     return dict(zip(trainable, gradients, strict=True))
 
 
-@explained
 def dead_parameters(model: nn.Module, loss: Loss) -> list[str]:
     """Names of the trainable parameters that the loss does not depend on.
 
@@ -232,7 +220,6 @@ def dead_parameters(model: nn.Module, loss: Loss) -> list[str]:
     return [name for name, g in _gradients(model, loss).items() if not g.any()]
 
 
-@explained
 def nan_gradients(model: nn.Module, loss: Loss) -> list[str]:
     """Names of the trainable parameters whose gradient holds NaN or infinity."""
     gradients = _gradients(model, loss).items()

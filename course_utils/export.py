@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks import check_same, explained
+from course_utils.checks import check_same, check_type
 from course_utils.models import LlamaLM
 from course_utils.tokenizer import Tokenizer
 from course_utils.training.evaluation import evaluating
@@ -42,7 +42,6 @@ NAMES = {  # ours -> theirs; a block's names stand below "blocks.0", "model.laye
 }
 
 
-@explained
 def export_llama(
     model: LlamaLM,
     folder: str | Path,
@@ -55,6 +54,7 @@ def export_llama(
     With a tokenizer also its files; `generate()` without a prompt then begins a text.
     The weights keep their type. trained_on: what the card says about the training data.
     """
+    check_type(LlamaLM, model=model)
     folder = Path(folder).resolve()
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"folder must be new or empty, got {folder}")

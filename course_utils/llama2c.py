@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers
 from torch import Tensor
 
-from course_utils.checks import check_same, explained
+from course_utils.checks import check_same
 from course_utils.config import LlamaConfig
 from course_utils.models import LlamaLM
 from course_utils.tokenizer import Tokenizer
@@ -40,7 +40,6 @@ BLOCK = (  # in the file's order: for each name the matrices of all layers
 )
 
 
-@explained
 def load_llama2c(name: str = "stories260K") -> tuple[LlamaLM, Tokenizer]:
     """A model of `karpathy/tinyllamas` on the hub, and its tokenizer."""
     from course_utils.data.hub import fetch

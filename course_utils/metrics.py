@@ -18,13 +18,11 @@ from course_utils.checks import (
     check_same,
     check_type,
     describe,
-    explained,
 )
 
 Links = AbstractSet[tuple[int, int]]
 
 
-@explained
 def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> float:
     """The loss in bits per byte of text, which does not depend on the tokenizer.
 
@@ -40,7 +38,6 @@ def bits_per_byte(nats_per_token: float, num_tokens: int, num_bytes: int) -> flo
     return nats_per_token * num_tokens / math.log(2) / num_bytes
 
 
-@explained
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """BLEU over a corpus, 0 to 100 (Papineni et al. 2002), as sacrebleu computes it
     (Post 2018): with its own tokenization, and case sensitive.
@@ -55,7 +52,6 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> floa
     return sacrebleu.corpus_bleu(list(hypotheses), columns).score
 
 
-@explained
 def exact_match(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> float:
@@ -73,7 +69,6 @@ def _check_sentences(hypotheses: Sequence, references: Sequence[Sequence[str]]) 
     check_same("lengths of hypotheses and references", len(hypotheses), len(references))
 
 
-@explained
 def alignment_error_rate(
     predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]
 ) -> float:
@@ -101,12 +96,14 @@ def alignment_error_rate(
     return 1 - hits / count
 
 
-@explained
 def strongest_links(weights: Float[Tensor, "q k"]) -> set[tuple[int, int]]:
     """One link (key position, query position) per query: the first key of most weight.
 
     For cross-attention these are (source position, target position).
     """
+    if weights.ndim != 2:
+        shape = tuple(weights.shape)
+        raise ValueError(f"weights must be (query, key), of one head, got {shape}")
     if weights.isnan().any():
         raise ValueError("weights must be numbers, got NaN")
     return {(key, query) for query, key in enumerate(weights.argmax(dim=1).tolist())}

@@ -50,15 +50,12 @@ class Embedding(nn.Module):
 class Encoder(nn.Module):
     """Ids to one vector each, every one informed by all others (padding excepted).
 
-    pad_id: None for texts without padding. Source: Vaswani et al. 2017, section 3.1.
+    Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def __init__(
-        self, vocab_size: int, config: configs.StackConfig, pad_id: int | None = 0
-    ):
+    def __init__(self, vocab_size: int, config: configs.StackConfig, pad_id: int = 0):
         super().__init__()
-        if pad_id is not None:
-            check_index(vocab_size, "vocab_size", pad_id=pad_id)
+        check_index(vocab_size, "vocab_size", pad_id=pad_id)
         self.embedding = Embedding(vocab_size, config)
         self.vocab_size = vocab_size
         self.config = config
@@ -74,8 +71,7 @@ class Encoder(nn.Module):
         check_ids(ids, self.vocab_size)
         if mask is not None:
             check_mask_of(ids, mask, self.config.num_heads, ids.shape[1])
-        if self.pad_id is not None:
-            mask = combine_masks(padding_mask(ids, self.pad_id), mask)
+        mask = combine_masks(padding_mask(ids, self.pad_id), mask)
         x = self.embedding(ids)
         for block in self.blocks:
             x = block(x, mask)

@@ -15,7 +15,7 @@ from torch import nn
 
 from course_utils import config as configs
 from course_utils import models
-from course_utils.checks import check_choice, explained
+from course_utils.checks import check_choice
 from course_utils.tokenizer import Tokenizer
 
 FOLDER = Path(__file__).parent / "weights"
@@ -31,7 +31,6 @@ KINDS = {
 }
 
 
-@explained
 def save(
     model: nn.Module,
     tokenizer: Tokenizer,
@@ -62,7 +61,6 @@ def save(
     save_file(tensors, folder / WEIGHTS)
 
 
-@explained
 def load(name: str | Path) -> tuple[nn.Module, Tokenizer]:
     """A shipped model by name, or from a folder that `save` wrote; in eval mode.
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.checks import IGNORED, check_integer, describe, explained
+from course_utils.checks import IGNORED, check_integer, describe
 
 # Rows are sorted by length within pools of this many batches, then cut into batches:
 # little padding, and each epoch still brings other rows together.
@@ -142,7 +142,6 @@ class RowBatches(_Batches):
         return batches[rng.permutation(self.steps_per_epoch)].tolist()
 
 
-@explained
 def packed_batches(
     rows: Rows, *, batch_size: int, length: int, special: Any, seed: int = 0
 ) -> PackedBatches:
@@ -156,7 +155,6 @@ def packed_batches(
     return PackedBatches(stream, batch_size=batch_size, length=length, seed=seed)
 
 
-@explained
 def padded_batches(
     rows: Rows,
     *,
@@ -189,7 +187,6 @@ def padded_batches(
     return RowBatches(lengths, batch_size=batch_size, rows=batch, seed=seed)
 
 
-@explained
 def pair_batches(
     pairs: Sequence[tuple[Row, Row]],
     *,

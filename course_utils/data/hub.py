@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks import check_integer, check_type, explained
+from course_utils.checks import check_integer, check_type
 from course_utils.data import files
 
 Source = str | Path
@@ -40,7 +40,6 @@ class DataUnavailable(Exception):  # noqa: N818 - the name says what is wrong
         return [f"{type(self).__name__}: {self}"]
 
 
-@explained
 def load_texts(
     source: Source, split: str = "train", limit: int | None = None
 ) -> list[str]:
@@ -53,7 +52,6 @@ def load_texts(
     return _load("texts", source, split, limit, files.text_of, ("text",))
 
 
-@explained
 def load_pairs(
     source: Source, split: str = "train", limit: int | None = None
 ) -> list[tuple[str, str]]:
@@ -64,7 +62,6 @@ def load_pairs(
     return _load("pairs", source, split, limit, files.pair_of, ("source", "target"))
 
 
-@explained
 def load_tokenizer(name: Source) -> Any:
     """`transformers.AutoTokenizer` of "owner/name" on the hub, or of a folder."""
     with _hub_libraries("models", name):
@@ -73,7 +70,6 @@ def load_tokenizer(name: Source) -> Any:
         return transformers.AutoTokenizer.from_pretrained(name)
 
 
-@explained
 def load_model(name: Source) -> Any:
     """A trained model of `transformers` that gives its attention weights, for looking.
 

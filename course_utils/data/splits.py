@@ -6,7 +6,7 @@ Knows strings. Knows nothing of where they come from; the worlds split themselve
 import hashlib
 from collections.abc import Iterable
 
-from course_utils.checks import check_number, explained
+from course_utils.checks import check_number
 
 
 def held_out(sentence: str, fraction: float = 0.02) -> bool:
@@ -21,7 +21,6 @@ def held_out(sentence: str, fraction: float = 0.02) -> bool:
     return int.from_bytes(digest[:8], "big") < fraction * 2**64
 
 
-@explained
 def split_pairs(
     pairs: Iterable[tuple[str, str]], fraction: float = 0.02
 ) -> tuple[list[tuple[str, str]], dict[str, list[str]]]:

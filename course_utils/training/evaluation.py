@@ -10,13 +10,12 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from course_utils.checks import check_integer, explained
+from course_utils.checks import check_integer
 from course_utils.training import losses
 from course_utils.training.losses import Batches, Loss, next_token_loss
 from course_utils.training.machine import device_and_dtype
 
 
-@explained
 @torch.no_grad()
 def mean_loss(
     model: nn.Module,

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from course_utils.checks import explained
+from course_utils.checks import check_type
 from course_utils.config import TrainConfig
 from course_utils.training import losses, optimizers
 from course_utils.training.evaluation import evaluating
@@ -59,7 +59,6 @@ class History:
         self.tokens.append(counted + (self.tokens[-1] if self.tokens else 0))
 
 
-@explained
 def train(
     model: nn.Module,
     batches: Batches,
@@ -95,6 +94,8 @@ def train(
     Stop button of a notebook ends the run, which then returns what it did so far. An
     exception has the `history`, too; in a notebook it is `sys.last_value.history`.
     """
+    check_type(Callable, batches=batches)
+    check_type(TrainConfig, config=config)
     _check_request(config, evaluate, evaluate_every, checkpoints)
     folder = None if checkpoints is None else Path(checkpoints)
     run = _Run(model, batches, config, loss)

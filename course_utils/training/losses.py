@@ -10,7 +10,7 @@ from einops import rearrange
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from course_utils.checks import IGNORED, check_same, explained, values_are_at_hand
+from course_utils.checks import IGNORED, check_same, values_are_at_hand
 from course_utils.kernels import cross_entropy
 
 Batch = Sequence[Tensor]
@@ -38,7 +38,6 @@ def next_token_loss(
     return label_loss(model(inputs), labels, label_smoothing)
 
 
-@explained
 def translation_loss(
     model: nn.Module, batch: Batch, label_smoothing: float = 0.0
 ) -> Tensor:

@@ -11,11 +11,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from course_utils.checks import check_choice, check_number, explained
+from course_utils.checks import check_choice, check_number
 from course_utils.config import TrainConfig
 
 
-@explained
 def learning_rate_at(step: int, config: TrainConfig) -> float:
     """The learning rate of one step, counted from 1.
 
@@ -65,7 +64,6 @@ def parameter_groups(model: nn.Module) -> dict[str, list[nn.Parameter]]:
     return groups
 
 
-@explained
 def build_optimizers(
     model: nn.Module, config: TrainConfig, precision: str = "float32"
 ) -> list[Optimizer]:
@@ -155,7 +153,6 @@ def _by_shape(weights: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
     return list(groups.values())
 
 
-@explained
 def orthogonalize(
     matrix: Float[Tensor, "*batch rows columns"], steps: int = 5
 ) -> Float[Tensor, "*batch rows columns"]:
