@@ -7,7 +7,8 @@ PARTS = {
     "known_worlds": ("packages/known_worlds/*.py",),
     "grammars": ("packages/known_worlds/*.toml", "packages/known_worlds/*.txt"),
     "attention_views": tuple(
-        f"packages/attention_views/**/*.{kind}" for kind in ("py", "js", "css", "html")
+        f"packages/attention_views/**/*.{kind}"
+        for kind in ("py", "js", "css", "html", "wat")
     ),
     "lesson_plots": ("packages/lesson_plots/*.py",),
     "bug_clinic": ("packages/bug_clinic/*.py",),
