@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from attention_views.page import safe_json
+from attention_views.page import lines_of, safe_json
 from attention_views.typeface import font_face
 
 MOST_WEIGHTS = 4_000_000  # in a file of 5.5 MB, which a mail still takes
-SCRIPTS = ("tokenizer.js", "model.js", "sampling.js", "page.js")
+SCRIPTS = ("tokenizer.js", "model.js", "sampling.js", "page.js", "start.js")
 
 
 def quantized(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -85,15 +85,21 @@ def living_page(
     }
     fields = {
         "title": escape(title),
-        "style": font_face() + _source("page.css"),
+        "style": font_face() + source("page.css"),
         "model": safe_json(data),
         "integers": b64encode(b"".join(integers)).decode(),
         "floats": b64encode(b"".join(floats)).decode(),
-        "script": "\n".join(map(_source, SCRIPTS)),
+        "script": "\n".join([lines_of("kit.js"), *map(source, SCRIPTS)]),
+        "writing": source("writing.html"),
     }
-    page = _source("page.html")  # in one pass, so that no field is taken for a mark
+    return filled(source("page.html"), fields)
+
+
+def filled(page: str, fields: Mapping[str, str]) -> str:
+    """A page with each {{field}} in its place: in one pass, so that none is a mark."""
     return re.sub("{{([a-z]+)}}", lambda match: fields[match[1]], page)
 
 
-def _source(name: str) -> str:
-    return files("attention_views").joinpath("living", name).read_text("utf-8")
+def source(name: str, folder: str = "living") -> str:
+    """A script, style or page of a folder of this package."""
+    return files("attention_views").joinpath(folder, name).read_text("utf-8")

@@ -23,13 +23,6 @@ const rmsNorm = ({ values }, x, eps) => {
   return x.map((number, i) => number * scale * values[i]);
 };
 
-const softmax = (scores) => {
-  const highest = scores.reduce((most, score) => Math.max(most, score));
-  const weights = scores.map((score) => Math.exp(score - highest));
-  const sum = weights.reduce((before, weight) => before + weight);
-  return weights.map((weight) => weight / sum);
-};
-
 // SwiGLU: hidden units, each gated by another.
 const feedforward = (layer, x) => {
   const gate = linear(layer.gate, x);

@@ -1,13 +1,7 @@
-// What a reader does with the page: types, moves the dials, asks a word, takes another
-// road, silences a head. Text reaches the page through textContent alone.
+// What a reader does with a model that writes: types, moves the dials, asks a word, takes
+// another road, silences a head. Text reaches the page through textContent alone. The
+// script that starts a page gives it `data`, `model` and `tokenizer`.
 
-const make = (parent, tag, attributes = {}, text = "") => {
-  const node = document.createElement(tag);
-  for (const name in attributes) node.setAttribute(name, attributes[name]);
-  node.textContent = text;
-  parent?.append(node);
-  return node;
-};
 const place = (id) => document.getElementById(id);
 const emptied = (id) => {
   place(id).replaceChildren();
@@ -16,12 +10,6 @@ const emptied = (id) => {
 const bytesOf = (id) =>
   Uint8Array.from(atob(place(id).textContent), (sign) => sign.charCodeAt(0));
 
-const data = JSON.parse(place("model").textContent);
-const integers = new Int8Array(bytesOf("integers").buffer);
-const floats = new Float32Array(bytesOf("floats").buffer);
-const model = new LlamaLM(data.config, unpack(data.layout, integers, floats));
-const tokenizer = new Tokenizer(data.tokenizer);
-const vocabulary = data.config.vocab_size;
 const dials = { temperature: 0.7, topK: 32, topP: 1, seed: 1 };
 
 const percent = (share) => {
@@ -131,14 +119,15 @@ class Story {
   }
 }
 
-let [story, twin, asked] = [new Story(new Set()), null, null];
+let [story, twin, asked] = [null, null, null];
 
 // The opening that a reader means. A few words without a stop are a hero: a name, which
 // goes behind "girl named", or what stands in its place, such as "dragon" or "a dragon".
-const hero = data.opening.match(/\{(.*?)\}/);
+const heroOf = (opening) => opening.match(/\{(.*?)\}/);
 const isCapital = (word) => /^\p{Lu}/u.test(word);
 const openingOf = (typed) => {
   const text = typed.trim();
+  const hero = heroOf(data.opening);
   if (!text) return data.opening.replace(/[{}]/g, "");
   const words = text.split(/\s+/);
   const isName = words.every(isCapital);
@@ -150,7 +139,10 @@ const openingOf = (typed) => {
 };
 
 const begin = () => {
-  const ids = [data.startId, ...tokenizer.encode(openingOf(place("opening").value))];
+  const text = openingOf(place("opening").value);
+  place("refused").textContent = tokenizer.refusal?.(text) ?? "";
+  if (place("refused").textContent) return;
+  const ids = [data.startId, ...tokenizer.encode(text)];
   close();
   silence(null);
   story.given(ids.slice(0, data.config.max_length - 1));
@@ -218,6 +210,7 @@ const ask = (one, i) => {
 const lookedAt = ({ weights }, head) => {
   if (head) return weights[head[0]][head[1]];
   const all = weights.flat();
+  if (!all.length) return []; // a model without layers
   return all[0].map((_, k) => all.reduce((sum, one) => sum + one[k], 0) / all.length);
 };
 
@@ -266,13 +259,18 @@ const candidates = () => {
   for (const id of ids) {
     const now = id === one.ids[i];
     const button = make(make(list, "li"), "button", { id: `road-${id}`, "aria-pressed": now });
-    make(button, "span", { class: "word" }, shown(id, one.ids[i - 1]));
-    const bar = make(button, "span", { class: "bar" });
-    bar.style.setProperty("--model", chances[id]);
-    bar.style.setProperty("--drawn", drawn.chances[drawn.ids.indexOf(id)] ?? 0);
-    make(button, "span", { class: "number" }, percent(chances[id]));
+    line(button, shown(id, one.ids[i - 1]), chances[id], drawn.chances[drawn.ids.indexOf(id)]);
     button.onclick = () => take(id);
   }
+};
+
+// A word, its bar and its number.
+const line = (parent, word, chance, drawn = 0) => {
+  make(parent, "span", { class: "word" }, word);
+  const bar = make(parent, "span", { class: "bar" });
+  bar.style.setProperty("--model", chance);
+  bar.style.setProperty("--drawn", drawn);
+  make(parent, "span", { class: "number" }, percent(chance));
 };
 
 const take = (id) => {
@@ -377,8 +375,9 @@ document.onkeydown = ({ key }) => {
   if (key === "Escape" && asked) place("shut").click();
 };
 
-const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, vocabulary];
+const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, Infinity];
 const turn = () => {
+  const vocabulary = data.config.vocab_size;
   dials.temperature = +place("temperature").value;
   dials.topK = Math.min(COUNTS[place("topK").value], vocabulary);
   dials.topP = +place("topP").value;
@@ -406,11 +405,11 @@ place("write").onclick = () => begin();
 place("opening").onkeydown = (event) => {
   if (event.key === "Enter" && !event.isComposing) begin();
 };
-const size = data.count.toLocaleString("en", { notation: "compact", compactDisplay: "long" });
-place("about").textContent =
-  `A language model with ${size} weights runs inside this page. It needs no network, ` +
-  "and nothing that you type leaves it.";
-place("opening").placeholder = hero ? hero[1] : data.opening;
-if (hero) place("question").textContent = "Who is it about? Or write how it begins";
-turn();
-begin();
+
+// What the field for the opening says.
+const invite = () => {
+  const hero = heroOf(data.opening);
+  place("opening").placeholder = hero ? hero[1] : data.opening;
+  place("question").textContent = hero
+    ? "Who is it about? Or write how it begins" : "How does the story begin?";
+};

@@ -1,5 +1,12 @@
 // Turn next-token scores into a distribution and draw from it, as in decoding.py.
 
+const softmax = (scores) => {
+  const highest = scores.reduce((most, score) => Math.max(most, score));
+  const weights = scores.map((score) => Math.exp(score - highest));
+  const sum = weights.reduce((before, weight) => before + weight);
+  return weights.map((weight) => weight / sum);
+};
+
 // The tokens that may follow, the likeliest first, and their chances: temperature, then
 // top-k, then top-p. Temperature 0 leaves only the likeliest.
 const distribution = (logits, { temperature, topK, topP }) => {
