@@ -20,9 +20,9 @@ IDS = torch.tensor([[0, 1, 2, 3, 4], [0, 6, 5, 4, 3]])
 def test_attention_equals_pytorchs(built):
     torch.manual_seed(0)
     layer, x = built["Attention"](), torch.randn(3, 5, 6)
-    q, k, v = layer.to_qkv(x).view(3, 5, 3, 2, 3).permute(2, 0, 3, 1, 4)
+    q, k, v = layer.qkv(x).view(3, 5, 3, 2, 3).permute(2, 0, 3, 1, 4)
     context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    expected = layer.out(context.transpose(1, 2).flatten(2))
+    expected = layer.proj(context.transpose(1, 2).flatten(2))
     torch.testing.assert_close(layer(x), expected)
 
 
