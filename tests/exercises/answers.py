@@ -1,4 +1,7 @@
-"""All answers of `answers_NN.py`, and a judge that computes each known mistake once."""
+"""All answers of `answers_NN.py`, and a judge that computes each known mistake once.
+
+An exercise without answers there is judged by its own reference.
+"""
 
 import dataclasses
 import functools
@@ -11,10 +14,19 @@ from named_mistakes import examine
 from named_mistakes.running import run
 from tests.support.bank import BANK
 
+
+def as_answer(name, function):
+    """What a learner hands over: the function, or the value of a prediction."""
+    return function() if BANK[name].predicts else function
+
+
 RIGHT_ANSWERS = {}
 for path in sorted(Path(__file__).parent.glob("answers_[0-9][0-9].py")):
     module = importlib.import_module(f"tests.exercises.{path.stem}")
     RIGHT_ANSWERS |= module.RIGHT_ANSWERS
+for name, exercise in BANK.items():
+    if name not in RIGHT_ANSWERS:
+        RIGHT_ANSWERS[name] = [as_answer(name, exercise.reference)]
 CODING = [name for name in RIGHT_ANSWERS if name in BANK and not BANK[name].predicts]
 PREDICTED = [name for name in RIGHT_ANSWERS if name in BANK and BANK[name].predicts]
 
@@ -50,8 +62,3 @@ def judge(name, answer, seed=0):
     """The report on an answer. Tests that use it ask for `remembering`."""
     exercise = with_fixed_cases(name, seed, torch.get_default_dtype())
     return examine(exercise, answer, seed)
-
-
-def as_answer(name, function):
-    """What a learner hands over: the function, or the value of a prediction."""
-    return function() if BANK[name].predicts else function

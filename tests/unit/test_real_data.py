@@ -95,7 +95,7 @@ def test_data_beside_the_project_come_first(real, tmp_path, monkeypatch):
     assert mirror_data.data_fingerprint() == "worlds"
 
 
-def test_other_data_are_stored_only_by_force(real, tmp_path, monkeypatch, capsys):
+def test_what_other_data_decide_is_stored_only_by_force(real, tmp_path, monkeypatch):
     cell = {"cell_type": "code", "source": 'load_texts("roneneldan/TinyStories")'}
     for name, data in (("90_other", "abc"), ("91_new", None), ("92_none", None)):
         cells = [cell] if name != "92_none" else []
@@ -105,12 +105,10 @@ def test_other_data_are_stored_only_by_force(real, tmp_path, monkeypatch, capsys
         fetch_data.write(path, json.dumps(notebook))
     ran = []
     monkeypatch.setattr(refresh, "ROOT", tmp_path)
-    monkeypatch.setattr(refresh, "refresh", lambda path, data: ran.append(data) or [])
-    with pytest.raises(SystemExit, match=r"in 90 \(made with abc\).*FORCE=1"):
-        refresh.main([])
-    assert ran == []
-    refresh.main(["91"])
+    monkeypatch.setattr(refresh, "store_text", lambda path: path.stem == "91_new")
+    monkeypatch.setattr(refresh, "refresh", lambda path, *how: ran.append(how) or [])
     now = mirror_data.data_fingerprint()
-    assert ran == [now]
+    refresh.main([])
+    assert ran == [("abc", True), (None, False)], "and the text of 91 is stored"
     refresh.main(["--force"])
-    assert ran == [now, now, now, None]
+    assert ran[2:] == [(now, False), (now, False), (None, False)]
