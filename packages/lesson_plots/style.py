@@ -35,22 +35,23 @@ ROLES = {
     "feedforward": "#8C6D46",  # feed-forward layers and norms
     "mistake": "#D55E00",  # a wrong version, a bug, a warning
 }
-INK, SOFT = "#24303B", "#5C6873"
+INK, SOFT = "#24303B", "#5C6873"  # titles and words; axes and what stands back
 HIDDEN = {"facecolor": "#F1F1F1", "edgecolor": "#B5B5B5", "hatch": "/////"}
 _PURPLES = ["#FFFFFF", "#EBCBDC", ROLES["weight"], "#8A3F6B", "#4A1638"]
 WEIGHTS = LinearSegmentedColormap.from_list("weights", _PURPLES)
 _SLATE = LinearSegmentedColormap.from_list("slate", ["#34506B", "#6D8FAD", "#BCCDDB"])
 _DPI = 200  # dots per inch, twice as many as those at which a figure is shown
-_typeface = {}
+_look = dict.fromkeys(("axes.labelcolor", "xtick.color", "ytick.color"), SOFT)
+_look |= dict.fromkeys(("axes.titlecolor", "text.color"), INK)
 try:
     import fontpkg_fira_sans
 except ImportError:
-    _typeface["font.family"] = "DejaVu Sans"  # matplotlib's own
+    _look["font.family"] = "DejaVu Sans"  # matplotlib's own
 else:
     for _face in ("Regular", "Bold"):
         _file = fontpkg_fira_sans.ROOT / "files" / f"FiraSans-{_face}.ttf"
         font_manager.fontManager.addfont(_file)
-styled = rc_context(_typeface, fname=Path(__file__).with_name("lesson.mplstyle"))
+styled = rc_context(_look, fname=Path(__file__).with_name("lesson.mplstyle"))
 
 
 def colors_of(labels: Iterable[str], roles: Mapping[str, str] | None) -> dict[str, Any]:
