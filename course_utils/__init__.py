@@ -30,6 +30,7 @@ FILES = {
     "models": "Classifier DecoderLM EncoderDecoder LlamaLM",
     "norms": "RMSNorm",
     "page": "share_page show_story",
+    "parts": "mine",
     "positions": "SinusoidalPositions alibi_bias rotary_table rotate "
     "sinusoidal_positions",
     "pretrained": "load save",

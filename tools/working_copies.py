@@ -25,6 +25,7 @@ QUIET_LAB = [
 ]
 READ_ONLY = ["--ServerApp.contents_manager_class=tools.read_only.ReadOnlyOriginals"]
 BUTTONS = {"NAMED_MISTAKES_BUTTONS": "1"}  # below each verdict of `check`
+KEEP = {"NAMED_MISTAKES_KEEP": "1"}  # what is right, in `work/mine`
 STARTUP = {"PYTHONSTARTUP": str(SETTINGS / "startup.py")}  # unless somebody has one
 HEADING = re.compile(r"^#{1,4} +(.+)$", re.M)
 SECTION_LINK = re.compile(r"(?<=\]\()((?:\.\./)?)(\w+\.ipynb)?(#[^)\s]+)(?=\))")
@@ -214,7 +215,7 @@ def open_lab(root: Path = ROOT, originals: bool = False) -> int:
     log = root / "build" / "lab.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as file:
-        environment = STARTUP | os.environ | BUTTONS | {"JUPYTER_TOKEN": token}
+        environment = STARTUP | os.environ | BUTTONS | KEEP | {"JUPYTER_TOKEN": token}
         process = subprocess.Popen(command, stderr=file, cwd=root, env=environment)
         try:
             while process.poll() is None:

@@ -19,10 +19,11 @@ def use(banks: str | Path) -> None:
     """Take the exercises from this folder, whatever a pyproject.toml says."""
     _overrides["banks"] = Path(banks).resolve()
     find_banks.cache_clear()
+    parts.cache_clear()
 
 
 def places() -> dict[str, Path]:
-    """The folder "banks" and, if it is named, the file "progress".
+    """The folder "banks" and, if they are named, "progress", "kept" and "parts".
 
     Raises FileNotFoundError where neither `use` nor a pyproject.toml names a folder.
     """
@@ -56,6 +57,13 @@ def find_banks() -> dict[str, list[Exercise]]:
     if not banks:
         raise FileNotFoundError(f"no exercises (nbNN_topic.py) in {folder}")
     return banks
+
+
+@functools.cache
+def parts() -> dict[str, bool]:
+    """{exercise: whether training calls it} of the answers that are used later."""
+    path = places().get("parts")
+    return tomllib.loads(path.read_text("utf-8")) if path else {}
 
 
 def exercises() -> dict[str, Exercise]:

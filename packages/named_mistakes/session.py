@@ -8,16 +8,18 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 
-from named_mistakes.banks import exercises, find_banks, places
+from named_mistakes.banks import exercises, find_banks, parts, places
 from named_mistakes.buttons import show_with_buttons
 from named_mistakes.checking import examine
 from named_mistakes.describing import describe
 from named_mistakes.exercise import Exercise
+from named_mistakes.keeping import keep, keeps, kept
 from named_mistakes.memory import keep_score, remember, remembered  # noqa: F401 (16)
 from named_mistakes.report import Report
 from named_mistakes.running import isolated
@@ -60,6 +62,8 @@ def check(name: Any, answer: Any = MISSING) -> None:
     if answer is MISSING:
         raise TypeError(f"an answer is missing: check({name!r}, your_answer)")
     report = examine(exercise, answer)
+    if report.status == "right" and (problem := keep(exercise, answer)):
+        report = replace(report, lines=(*report.lines, problem))
     before = _last.get(name)
     if before is None or before.mistake != report.mistake:
         _steps[name] = 0
@@ -163,7 +167,26 @@ def progress(notebook: str | int | None = None) -> None:
         signs = {name: signs[name] for name in names}
         where, table = f"{number}: ", _by_exercise(signs, entries)
     title = f"{where}{list(signs.values()).count('✓')} of {len(signs)} right"
-    Report("progress", title, table=tuple(table)).show()
+    lines = _whose([name for name in parts() if name in signs], entries)
+    Report("progress", title, tuple(lines), table=tuple(table)).show()
+
+
+def _whose(names: list[str], entries: dict[str, dict]) -> Iterator[str]:
+    """Sentences on whose these parts are; none outside working copies."""
+    if not names or not keeps():
+        return
+    found = {name: kept(find(name)) for name in names}
+    mine = [name for name in names if found[name][0]]
+    others = [name for name in names if name not in mine]
+    yield f"{len(mine)} of {len(names)} parts are yours."
+    if mine:
+        yield f"Yours: {', '.join(mine)}."
+    if others:
+        yield f"The course's so far: {', '.join(others)}."
+    yield from filter(None, (why for _, why in found.values()))
+    again = [n for n in others if _sign(entries.get(n)) == "✓" and not found[n][1]]
+    if again:
+        yield f"Right before answers were kept, so check again: {', '.join(again)}."
 
 
 def _sign(entry: dict | None) -> str:
