@@ -223,100 +223,104 @@ STEP = Exercise(
 # --- rotary ------------------------------------------------------------------------
 
 
-def turn_rows(x: Tensor) -> Tensor:
-    """Turn each row of "b h t d" by the angle of its position, counted from 0."""
-    return rotate(x, *rotary_table(*x.shape[-2:]))
+def _table(x: Tensor, start: int, base: float) -> tuple[Tensor, Tensor]:
+    """Cosines and sines for the rows of "b h t d" from position `start` on."""
+    cos, sin = rotary_table(start + x.shape[-2], x.shape[-1], base)
+    return cos[start:], sin[start:]
+
+
+def turn_rows(x: Tensor, start: int, base: float) -> Tensor:
+    """Turn each row of "b h t d" by the angle of its position."""
+    return rotate(x, *_table(x, start, base))
 
 
 def rotary(
-    queries: Tensor, keys: Tensor, values: Tensor
+    queries: Tensor, keys: Tensor, values: Tensor, start: int, base: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """All three as attention wants them: only what is compared knows its position."""
-    cos, sin = rotary_table(*queries.shape[-2:])
+    length, head_dim = queries.shape[-2:]
+    cos, sin = rotary_table(start + length, head_dim, base)
+    cos, sin = cos[start:], sin[start:]
     return rotate(queries, cos, sin), rotate(keys, cos, sin), values
 
 
 def _both(turn):
     """The exercise with another way to turn queries and keys."""
-    return lambda queries, keys, values: (turn(queries), turn(keys), values)
+    return lambda q, k, v, *at: (turn(q, *at), turn(k, *at), v)
 
 
-def _neighbors(x):
+def _neighbors(x, *at):
     x = x.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
-    return turn_rows(x).unflatten(-1, (2, -1)).transpose(-2, -1).flatten(-2)
+    return turn_rows(x, *at).unflatten(-1, (2, -1)).transpose(-2, -1).flatten(-2)
 
 
-def _mixed_angles(x):
-    tables = rotary_table(*x.shape[-2:])
-    halves = (table[:, : x.shape[-1] // 2] for table in tables)
+def _mixed_angles(x, *at):
+    halves = (table[:, : x.shape[-1] // 2] for table in _table(x, *at))
     return rotate(x, *(half.repeat_interleave(2, dim=-1) for half in halves))
 
 
-def _other_way(x):
-    cos, sin = rotary_table(*x.shape[-2:])
+def _other_way(x, *at):
+    cos, sin = _table(x, *at)
     return rotate(x, cos, -sin)
 
 
-def _keys_back(queries, keys, values):
-    return turn_rows(queries), _other_way(keys), values
+def _keys_back(queries, keys, values, *at):
+    return turn_rows(queries, *at), _other_way(keys, *at), values
 
 
-def _one_after_the_other_half(x):
+def _one_after_the_other_half(x, *at):
     first, second = x.chunk(2, dim=-1)
-    cos, sin = (table.chunk(2, dim=-1)[0] for table in rotary_table(*x.shape[-2:]))
+    cos, sin = (table.chunk(2, dim=-1)[0] for table in _table(x, *at))
     first = first * cos - second * sin
     return torch.cat([first, first * sin + second * cos], dim=-1)
 
 
-def _all_plus(x):
-    cos, sin = rotary_table(*x.shape[-2:])
+def _all_plus(x, *at):
+    cos, sin = _table(x, *at)
     return x * cos + x.roll(x.shape[-1] // 2, dims=-1) * sin
 
 
-def _repeated(queries, keys, values):
+def _repeated(queries, keys, values, *at):
     times = queries.shape[1] // keys.shape[1]
-    keys = turn_rows(keys).repeat_interleave(times, dim=1)
-    return turn_rows(queries), keys, values.repeat_interleave(times, dim=1)
+    keys = turn_rows(keys, *at).repeat_interleave(times, dim=1)
+    return turn_rows(queries, *at), keys, values.repeat_interleave(times, dim=1)
 
 
-def _repeated_in_turn(queries, keys, values):
+def _repeated_in_turn(queries, keys, values, *at):
     times = queries.shape[1] // keys.shape[1]
-    keys = turn_rows(keys).repeat(1, times, 1, 1)
-    return turn_rows(queries), keys, values.repeat(1, times, 1, 1)
+    keys = turn_rows(keys, *at).repeat(1, times, 1, 1)
+    return turn_rows(queries, *at), keys, values.repeat(1, times, 1, 1)
 
 
-def _by_heads(x):
-    return turn_rows(x.transpose(1, 2)).transpose(1, 2)
+def _by_heads(x, *at):
+    return turn_rows(x.transpose(1, 2), *at).transpose(1, 2)
 
 
-def _by_heads_and_repeated(queries, keys, values):
+def _by_heads_and_repeated(queries, keys, values, *at):
     times = queries.shape[1] // keys.shape[1]
     keys = keys.repeat_interleave(times, dim=1)
     values = values.repeat_interleave(times, dim=1)
-    return _by_heads(queries), _by_heads(keys), values
+    return _by_heads(queries, *at), _by_heads(keys, *at), values
 
 
-def _one_speed(x):
-    cos, sin = (
-        table[:, :1].expand(-1, x.shape[-1]) for table in rotary_table(x.shape[-2], 2)
-    )
-    return rotate(x, cos, sin)
+def _one_speed(x, *at):
+    tables = (table[:, :1].expand(-1, x.shape[-1]) for table in _table(x, *at))
+    return rotate(x, *tables)
 
 
-def _speeds_of_width(x, wider):
+def _speeds_of_width(x, wider, start, base):
     """Turn by the first frequencies of a width that is larger than that of a head."""
-    tables = rotary_table(x.shape[-2], wider)
-    halves = (table[:, : x.shape[-1] // 2] for table in tables)
+    tables = rotary_table(start + x.shape[-2], wider, base)
+    halves = (table[start:, : x.shape[-1] // 2] for table in tables)
     return rotate(x, *(torch.cat([half, half], dim=-1) for half in halves))
 
 
-def _wide_speeds(x):
-    return _speeds_of_width(x, x.shape[1] * x.shape[-1])
+def _wide_speeds(x, *at):
+    return _speeds_of_width(x, x.shape[1] * x.shape[-1], *at)
 
 
-def _from_one(x):
-    cos, sin = rotary_table(x.shape[-2] + 1, x.shape[-1])
-    return rotate(x, cos[1:], sin[1:])
+def _added(x, start, base):
+    return x + sinusoidal_positions(start + x.shape[-2], x.shape[-1], base)[start:]
 
 
 def _silent(keys):
@@ -325,34 +329,41 @@ def _silent(keys):
     return keys
 
 
+def _positioned(generator):
+    """From position 0 and from a later one, with the usual base and with others."""
+    few = [normal(generator, 2, 3, 7, 6) for _ in range(3)]
+    grouped = [normal(generator, 1, heads, 12, 8) for heads in (4, 2, 2)]
+    loud, quiet, values = (normal(generator, 2, 1, 5, 4) for _ in range(3))
+    one = [normal(generator, 1, 2, 1, 6) for _ in range(3)]
+    return [
+        (*few, 0, 10_000.0),
+        (*grouped, 4, 10_000.0),
+        (200 * loud, _silent(quiet), values, 0, 100.0),
+        (*one, 9, 10_000.0),
+        (*few, 2, 500.0),
+    ]
+
+
 ROTARY = Exercise(
     name="positions.rotary",
-    statement="Gives queries, keys, values (“b h t d”, positions from 0; keys and "
-    "values may have fewer heads) as rotary attention wants them, pairs (i, i + d/2): "
-    "a score then depends on two positions only through their distance.",
-    takes=("queries", "keys", "values"),
+    statement="Gives queries, keys, values (“b h t d”, positions from `start` on; keys "
+    "and values may have fewer heads) as rotary attention wants them, pairs "
+    "(i, i + d/2) and this base: a score then depends on two positions only through "
+    "their distance.",
+    takes=("queries", "keys", "values", "start", "base"),
     reference=rotary,
-    cases=lambda g: [
-        (normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6), normal(g, 2, 3, 7, 6)),
-        (normal(g, 1, 4, 12, 8), normal(g, 1, 2, 12, 8), normal(g, 1, 2, 12, 8)),
-        (
-            200 * normal(g, 2, 1, 5, 4),
-            _silent(normal(g, 2, 1, 5, 4)),
-            normal(g, 2, 1, 5, 4),
-        ),
-        (normal(g, 1, 2, 1, 6), normal(g, 1, 2, 1, 6), normal(g, 1, 2, 1, 6)),
-    ],
+    cases=_positioned,
     mistakes=(
         Mistake(
             name="values turned too",
-            function=lambda q, k, v: (turn_rows(q), turn_rows(k), turn_rows(v)),
+            function=lambda *given: tuple(turn_rows(x, *given[3:]) for x in given[:3]),
             hint="Shift the sentence by ten positions: your contexts change, though "
             "nothing was said differently.",
             more="Two of the three meet in a dot product. What happens to the third?",
         ),
         Mistake(
             name="only the queries turned",
-            function=lambda q, k, v: (turn_rows(q), k, v),
+            function=lambda q, k, v, *at: (turn_rows(q, *at), k, v),
             hint="Your scores depend on where the query stands, not on the distance.",
             more="A distance needs two ends, and each must know where it stands.",
         ),
@@ -396,9 +407,9 @@ ROTARY = Exercise(
         ),
         Mistake(
             name="positions are numbered from 1",
-            function=_both(_from_one),
+            function=_both(lambda x, start, base: turn_rows(x, start + 1, base)),
             hint="The scores survive, since only distances count. Still, the first row "
-            "should not be turned.",
+            "stands at `start`, and not behind it.",
             more="Which angle belongs to position 0?",
         ),
         Mistake(
@@ -410,7 +421,7 @@ ROTARY = Exercise(
         ),
         Mistake(
             name="the table is added",
-            function=_both(lambda x: x + sinusoidal_positions(*x.shape[-2:])),
+            function=_both(_added),
             hint="Adding a table is for the input. Rotary adds nothing: each pair "
             "keeps its length.",
             more="Four products per pair, as in the matrix of section 4.",
@@ -424,14 +435,14 @@ ROTARY = Exercise(
         ),
         Mistake(
             name="i in place of 2i in the exponent",
-            function=_both(lambda x: _speeds_of_width(x, 2 * x.shape[-1])),
+            function=_both(lambda x, *at: _speeds_of_width(x, 2 * x.shape[-1], *at)),
             hint="Pair 0 is right, the others are too fast. How small is the exponent "
             "of your last pair?",
             more="The exponent of pair i is −2i/d: it runs nearly to −1.",
         ),
         Mistake(
             name="only the keys turned",
-            function=lambda q, k, v: (q, turn_rows(k), v),
+            function=lambda q, k, v, *at: (q, turn_rows(k, *at), v),
             hint="Your scores depend on where the key stands, not on the distance.",
             more="A distance needs two ends, and each must know where it stands.",
         ),
@@ -472,10 +483,24 @@ ROTARY = Exercise(
             more="“b h t d”: positions are the second-to-last axis, and each of the "
             "three keeps its shape.",
         ),
+        Mistake(
+            name="`start` is left out",
+            function=_both(lambda x, start, base: turn_rows(x, 0, base)),
+            hint="Right from position 0. With a cache the first of your rows may be "
+            "the hundredth of the text.",
+            more="The positions are start, start + 1, and so on.",
+        ),
+        Mistake(
+            name="`base` is left out",
+            function=_both(lambda x, start, base: turn_rows(x, start, 10_000.0)),
+            hint="Right for a base of 10,000. Llama 3 has 500,000.",
+            more="Hand `base` on to whatever makes the frequencies.",
+        ),
     ),
     hint=(
         "Write one function that turns “b h t d” by the angles of its positions.",
-        "The angles need the length and the width of a head: the last two axes.",
+        "The angles need the length and the width of a head: the last two axes. Their "
+        "positions begin at `start`.",
         "Then decide which of the three to hand to it: which ones meet in a dot "
         "product?",
     ),

@@ -31,25 +31,26 @@ def _read(generator):
 # --- the next token ----------------------------------------------------------------
 
 
-def next_token_loss(logits: Float[Tensor, "b t v"], ids: Int64[Tensor, "b t"]) -> float:
+def next_token_loss(
+    logits: Float[Tensor, "b t v"], ids: Int64[Tensor, "b t"]
+) -> Float[Tensor, ""]:
     """Mean cross-entropy in nats: the logits at each place against the next id."""
-    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
-    return loss.item()
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
 def _loss(logits, labels):
-    return label_loss(logits, labels, 0.0).item()
+    return label_loss(logits, labels, 0.0)
 
 
 def _log_of_softmax(logits, ids):
     probabilities = logits[:, :-1].softmax(dim=-1).gather(-1, ids[:, 1:, None])
-    return -probabilities.log().mean().item()
+    return -probabilities.log().mean()
 
 
 NEXT = Exercise(
     name="backbone.next_token_loss",
     statement="Gives the mean loss in nats of logits “b t v” for ids “b t”: at each "
-    "place the next id is the label. This line decides what the model learns.",
+    "place the next id is the label. A tensor, since training starts from it.",
     takes=("logits", "ids"),
     reference=next_token_loss,
     cases=_read,
@@ -137,7 +138,7 @@ NEXT = Exercise(
             name="the axes renamed by a reshape",
             function=lambda logits, ids: F.cross_entropy(
                 logits[:, :-1].reshape(len(ids), logits.shape[-1], -1), ids[:, 1:]
-            ).item(),
+            ),
             hint="`cross_entropy` wants v as the second axis, and a reshape does not "
             "move an axis.",
             more="Flatten b and t into one axis, or transpose.",
@@ -161,17 +162,16 @@ NEXT = Exercise(
         ),
         Mistake(
             name="the classes are not on the second axis",
-            function=lambda logits, ids: F.cross_entropy(
-                logits[:, :-1], ids[:, 1:]
-            ).item(),
+            function=lambda logits, ids: F.cross_entropy(logits[:, :-1], ids[:, 1:]),
             hint="`cross_entropy` looks for the v classes on axis 1, and finds "
             "positions.",
             more="Make “n v” of the logits and “n” of the labels: flatten b and t.",
-            also=(lambda logits, ids: F.cross_entropy(logits, ids).item(),),
+            also=(lambda logits, ids: F.cross_entropy(logits, ids),),
         ),
     ),
     hint="First which logits and which ids belong together. Then one call, with b and "
     "t flattened into one axis.",
+    trains=True,
 )
 
 

@@ -15,27 +15,28 @@ from named_mistakes import Exercise, Mistake
 
 def cached_step(
     query: Float[Tensor, "b h 1 d"],
-    key: Float[Tensor, "b h 1 d"],
-    value: Float[Tensor, "b h 1 d"],
-    keys: Float[Tensor, "b h t d"],
-    values: Float[Tensor, "b h t d"],
+    key: Float[Tensor, "b g 1 d"],
+    value: Float[Tensor, "b g 1 d"],
+    keys: Float[Tensor, "b g t d"],
+    values: Float[Tensor, "b g t d"],
     cos: Float[Tensor, "max d"],
     sin: Float[Tensor, "max d"],
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Attention of one new token, at position t, with t kept positions and itself.
 
-    The kept keys are turned already; the new query and key are not. Returns the
-    context "b h 1 d", and keys and values "b h (t + 1) d" for the next token.
+    The kept keys are turned already. Keys and values are kept for the next token.
     """
     here = slice(keys.shape[-2], keys.shape[-2] + 1)
     query, key = (rotate(one, cos[here], sin[here]) for one in (query, key))
     keys = torch.cat([keys, key], dim=-2)
     values = torch.cat([values, value], dim=-2)
-    return attend(query, keys, values), keys, values
+    size = query.shape[1] // keys.shape[1]  # heads that share a key
+    shared = (kept.repeat_interleave(size, 1) for kept in (keys, values))
+    return attend(query, *shared), keys, values
 
 
 def _cases(generator):
-    """Five kept positions, then none at all, then two."""
+    """Five kept positions, none at all, three; then two heads share each key."""
 
     def normal(*shape):
         made = torch.randn(shape, generator=generator)
@@ -43,10 +44,16 @@ def _cases(generator):
 
     table = rotary_table(11, 8, base=30.0)
     cases = []
-    for b, h, t in ((2, 3, 5), (2, 3, 0), (1, 2, 3)):
-        new = [normal(b, h, 1, 8) for _ in range(3)]
-        cases.append((*new, normal(b, h, t, 8), normal(b, h, t, 8), *table))
+    for b, h, g, t in ((2, 3, 3, 5), (2, 3, 3, 0), (1, 2, 2, 3), (2, 4, 2, 3)):
+        new = [normal(b, heads, 1, 8) for heads in (h, g, g)]
+        cases.append((*new, normal(b, g, t, 8), normal(b, g, t, 8), *table))
     return cases
+
+
+def _looking(query, keys, values):
+    """The context, where heads may share a key and a value."""
+    size = query.shape[1] // keys.shape[1]
+    return attend(query, *(kept.repeat_interleave(size, 1) for kept in (keys, values)))
 
 
 def _at(place, given):
@@ -59,7 +66,7 @@ def _at(place, given):
 def _joined(q, k, v, keys, values, *_):
     """Everything but the rotation."""
     keys, values = torch.cat([keys, k], -2), torch.cat([values, v], -2)
-    return attend(q, keys, values), keys, values
+    return _looking(q, keys, values), keys, values
 
 
 def _here(keys, cos, sin):
@@ -90,7 +97,7 @@ def _turned_again(q, k, v, keys, values, cos, sin):
     q = rotate(q, *_here(keys, cos, sin))
     keys = rotate(torch.cat([keys, k], -2), cos[:length], sin[:length])
     values = torch.cat([values, v], -2)
-    return attend(q, keys, values), keys, values
+    return _looking(q, keys, values), keys, values
 
 
 def _values_too(q, k, v, keys, values, cos, sin):
@@ -101,7 +108,7 @@ def _values_too(q, k, v, keys, values, cos, sin):
 def _in_front(q, k, v, keys, values, cos, sin):
     q, k = (rotate(one, *_here(keys, cos, sin)) for one in (q, k))
     keys, values = torch.cat([k, keys], -2), torch.cat([values, v], -2)
-    return attend(q, keys, values), keys, values
+    return _looking(q, keys, values), keys, values
 
 
 def _both_in_front(*given):
@@ -112,7 +119,7 @@ def _both_in_front(*given):
 def _not_itself(q, k, v, keys, values, cos, sin):
     _, new_keys, new_values = cached_step(q, k, v, keys, values, cos, sin)
     q = rotate(q, *_here(keys, cos, sin))
-    return attend(q, keys, values), new_keys, new_values
+    return _looking(q, keys, values), new_keys, new_values
 
 
 def _row_before(q, k, v, keys, values, cos, sin):
@@ -120,7 +127,11 @@ def _row_before(q, k, v, keys, values, cos, sin):
     here = slice(keys.shape[-2] - 1, keys.shape[-2])
     q, k = (rotate(one, cos[here], sin[here]) for one in (q, k))
     keys, values = torch.cat([keys, k], -2), torch.cat([values, v], -2)
-    return F.scaled_dot_product_attention(q, keys, values), keys, values
+    return (
+        F.scaled_dot_product_attention(q, keys, values, enable_gqa=True),
+        keys,
+        values,
+    )
 
 
 def _alone(q, k, v, keys, values, cos, sin):
@@ -129,14 +140,28 @@ def _alone(q, k, v, keys, values, cos, sin):
 
 def _first_key_only(*given):
     _, keys, values = cached_step(*given)
-    return values[:, :, :1].clone(), keys, values
+    size = given[0].shape[1] // values.shape[1]
+    return values[:, :, :1].repeat_interleave(size, dim=1), keys, values
+
+
+def _kept_for_each_head(*given):
+    context, keys, values = cached_step(*given)
+    size = given[0].shape[1] // keys.shape[1]
+    return context, *(kept.repeat_interleave(size, dim=1) for kept in (keys, values))
+
+
+def _shared_in_turn(q, k, v, keys, values, cos, sin):
+    _, keys, values = cached_step(q, k, v, keys, values, cos, sin)
+    times = q.shape[1] // keys.shape[1]
+    q = rotate(q, *(table[keys.shape[-2] - 1, None] for table in (cos, sin)))
+    return attend(q, *(x.repeat(1, times, 1, 1) for x in (keys, values))), keys, values
 
 
 CACHE = Exercise(
     name="generation.cache",
-    statement="Gives context “b h 1 d”, keys and values “b h (t + 1) d” from one "
-    "token's query, key, value and t kept keys and values: a position is computed "
-    "once, for good.",
+    statement="Gives context “b h 1 d”, keys and values “b g (t + 1) d” from one "
+    "token's query, key, value and t kept keys and values, g heads of them: h / g "
+    "query heads in a row share one. A position is computed once, for good.",
     takes=("query", "key", "value", "keys", "values", "cos", "sin"),
     reference=cached_step,
     cases=_cases,
@@ -266,6 +291,20 @@ CACHE = Exercise(
             more="Return the *longer* keys and values.",
         ),
         Mistake(
+            name="kept once for each query head",
+            function=_kept_for_each_head,
+            hint="The context is right. You keep the copies, too, and the cache is as "
+            "large as without shared keys.",
+            more="Append first, then repeat for the scores alone.",
+        ),
+        Mistake(
+            name="keys are dealt out in turn",
+            function=_shared_in_turn,
+            hint="What you keep is right. Your query heads 0 and 1 read different "
+            "keys, and they should share one.",
+            more="`repeat` gives 0, 1, 0, 1. Which function gives 0, 0, 1, 1?",
+        ),
+        Mistake(
             name="values are not kept",
             function=lambda *given: (*cached_step(*given)[:2], given[4]),
             hint="Keys grow, values do not: at the next token there are more keys than "
@@ -273,8 +312,8 @@ CACHE = Exercise(
             more="Whatever happens to the keys' length happens to the values' length.",
         ),
     ),
-    hint="Four lines: which position is it, turn query and key, append key and value, "
-    "attend without a mask.",
+    hint="Five lines: which position is it, turn query and key, append key and value, "
+    "repeat them for the query heads, attend without a mask.",
 )
 
 

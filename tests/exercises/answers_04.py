@@ -22,10 +22,10 @@ def steps_by_complex(row, steps):
     return torch.view_as_real(moved).flip(-1).flatten()
 
 
-def turn_by_chunks(x):
+def turn_by_chunks(x, start, base):
     length, width = x.shape[-2:]
-    speeds = 10_000 ** (-torch.arange(0, width, 2) / width)
-    angles = torch.outer(torch.arange(length), speeds)
+    speeds = base ** (-torch.arange(0, width, 2) / width)
+    angles = torch.outer(torch.arange(start, start + length), speeds)
     first, second = x.chunk(2, dim=-1)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
@@ -43,7 +43,7 @@ RIGHT_ANSWERS = {
     "positions.step": [steps_by_complex],
     "positions.hand": [30 / 10_000 ** (8 / 16)],
     "positions.rotary": [
-        lambda q, k, v: [turn_by_chunks(q), turn_by_chunks(k), v.clone()]
+        lambda q, k, v, *at: [turn_by_chunks(q, *at), turn_by_chunks(k, *at), v.clone()]
     ],
     "positions.alibi": [alibi_by_einsum],
 }

@@ -36,7 +36,10 @@ def step_by_the_layer_cache(query, key, value, keys, values, cos, sin):
     turned = rotate(key, cos[at : at + 1], sin[at : at + 1])
     keys, values = cache.append(turned, value)
     query = rotate(query, cos[at : at + 1], sin[at : at + 1])
-    return attention_scores(query, keys).softmax(-1) @ values, keys, values
+    b, h, _, d = query.shape
+    query = query.view(b, keys.shape[1], -1, d)  # who shares a key asks it together
+    context = attention_scores(query, keys).softmax(-1) @ values
+    return context.view(b, h, 1, d), keys, values
 
 
 def rows_by_counting(step, ids, most, stop_id, pad_id):
