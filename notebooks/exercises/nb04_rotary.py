@@ -504,6 +504,7 @@ ROTARY = Exercise(
         "Then decide which of the three to hand to it: which ones meet in a dot "
         "product?",
     ),
+    trains=True,
 )
 
 

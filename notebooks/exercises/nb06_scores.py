@@ -85,6 +85,7 @@ GENERAL = Exercise(
     ),
     hint="Two products: first the keys through W, then every query with every key.",
     shared=scores_of_the_layer,
+    trains=True,
 )
 
 

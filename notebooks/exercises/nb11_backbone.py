@@ -118,6 +118,7 @@ HEADS = Exercise(
     ),
     hint="Cut the last axis into three names: role, head, width of a head. Then bring "
     "the roles to the front, and the heads before the positions.",
+    trains=True,
 )
 
 

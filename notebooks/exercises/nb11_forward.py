@@ -495,6 +495,7 @@ FORWARD = Exercise(
     ),
     shared=logits_of_the_model,
     stages=tuple((name, _at(place)) for place, name in enumerate(NAMES)),
+    trains=True,
 )
 
 

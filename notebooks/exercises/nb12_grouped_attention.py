@@ -282,7 +282,7 @@ ATTEND = Exercise(
         "and values for the heads of its group.",
         "Attend causally, bring “b h t d” back to “b t (h d)”, project.",
     ),
-    trains=True,
+    trains=("x", "to_queries", "to_keys", "to_values", "to_output"),
     shared=output_of_the_layer,
 )
 

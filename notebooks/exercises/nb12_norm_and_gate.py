@@ -185,6 +185,7 @@ RMS = Exercise(
     ),
     hint="Four steps for one position: square, mean, root, divide. Then the scale.",
     shared=norm_of_the_layer,
+    trains=True,
 )
 
 

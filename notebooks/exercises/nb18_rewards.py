@@ -204,7 +204,7 @@ PENALTY = Exercise(
     ),
     hint="d is reference − log_probs. Then compute exp(d) − d − 1 for each token. "
     "Finally, take the mean.",
-    trains=True,
+    trains=("log_probs",),
 )
 
 

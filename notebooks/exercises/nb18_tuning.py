@@ -183,7 +183,7 @@ LORA = Exercise(
     ),
     hint="The frozen layer gives x @ weight.T. The thin matrices go down first: x @ "
     "down.T is “b t r”. Then up: times up.T it is “b t n”. Scale it and add.",
-    trains=True,
+    trains=("x", "down", "up"),
 )
 
 

@@ -16,14 +16,27 @@ from named_mistakes.comparing import (
     direction,
     not_plain,
     same,
+    same_gradient,
 )
 from named_mistakes.describing import describe
 from named_mistakes.exercise import Exercise
 from named_mistakes.limit import TimeIsUp
 from named_mistakes.report import Report
-from named_mistakes.running import Outcome, gradient, is_stub, isolated, own_line, run
+from named_mistakes.running import Outcome, gradients, is_stub, isolated, own_line, run
 
 FURTHER = 2  # other draws of the cases, in which an answer must equal a mistake
+CUT = (
+    "But a model cannot learn through it: `.item()`, `.detach()`, `.data`, NumPy and "
+    "`torch.no_grad()` cut the graph, and a change in place (`+=`) can break it."
+)
+BENT = (
+    "But training would go another way: somewhere a part of the graph is cut, as by "
+    "`.detach()` or `torch.no_grad()`, or a rounding or a limit has no slope."
+)
+NOT_FINITE = (
+    "But one step of training, and every weight is nan. 0 · ∞ makes it so: an "
+    "overflow that comes out right, a root of 0, −∞ minus −∞."
+)
 
 
 def examine(exercise: Exercise, answer: Any, seed: int = 0) -> Report:
@@ -72,6 +85,17 @@ def _message(error):
     except Exception:
         return ""
     return text if len(text) <= 400 else text[:400] + " …"
+
+
+def gradient_difference(mine: Tensor | None, right: Tensor) -> tuple[str, str] | None:
+    """What is wrong with the gradient of {}, and what it may come from, or None."""
+    if mine is None or (right.any() and not mine.any()):
+        return "no gradient reaches {}", CUT
+    if not mine.isfinite().all() and right.isfinite().all():
+        return "the gradient of {} is nan", NOT_FINITE
+    if not same_gradient(mine, right):
+        return "the gradient of {} is another one", BENT
+    return None
 
 
 class _Judge:
@@ -284,14 +308,9 @@ class _Judge:
 
     def right(self, outcomes: list[Outcome]) -> Report:
         """The report on right numbers, whose gradients may be wrong all the same."""
-        problem = self.gradient_problem(outcomes)
+        problem, reason = self.gradient_problem(outcomes) or ("", "")
         if problem and self.exercise.trains:
-            more = (
-                "The numbers are right, but no model learns through them. `.item()`, "
-                "`.detach()`, `.data`, NumPy and `torch.no_grad()` cut the graph; a "
-                "change in place (`+=`) can break it, and 0 · ∞ makes it nan."
-            )
-            return self.say("different", problem, 0, more)
+            return self.say("different", problem, 0, f"The numbers are right. {reason}")
         lines = []
         if self.exercise.takes:
             asked = dict.fromkeys(map(self.asked, range(len(self.cases))))
@@ -302,20 +321,27 @@ class _Judge:
             )
         return self.say("right", "right", 0, *lines)
 
-    def gradient_problem(self, outcomes: list[Outcome]) -> str | None:
-        """What is wrong with the gradient of right numbers, or None.
+    def gradient_problem(self, outcomes: list[Outcome]) -> tuple[str, str] | None:
+        """What is wrong with a gradient of right numbers, and what it may come from.
 
-        None also for half precision, whose gradients are too rough to compare.
+        None also for half precision, whose gradients are too rough to compare. Where
+        no training runs through, only the first tensor counts.
         """
+        trains, takes = self.exercise.trains, self.exercise.takes
+        names = trains if isinstance(trains, tuple) else takes
         for case, outcome in zip(self.cases, outcomes, strict=True):
             if isinstance(outcome.value, Tensor) and outcome.value.dtype in HALF:
                 continue
-            right = gradient(self.exercise.reference, case, self.exercise.seconds)
+            call = case, self.exercise.seconds, [takes.index(name) for name in names]
+            right = gradients(self.exercise.reference, *call)
             if right is None:
                 continue
-            mine = gradient(self.function, case, self.exercise.seconds)
+            mine = gradients(self.function, *call)
             if mine is None:
-                return "no gradient passes through it"
-            if not same(mine, right):
-                return "its gradient is another one"
+                return "no gradient passes through it", CUT
+            for place in right if trains else list(right)[:1]:
+                if problem := gradient_difference(mine.get(place), right[place]):
+                    what, reason = problem
+                    inside = "".join(f"[{key!r}]" for key in place[1:])
+                    return what.format(takes[place[0]] + inside), reason
         return None

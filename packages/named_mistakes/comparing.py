@@ -37,6 +37,13 @@ def same(mine: Any, expected: Any) -> bool:
         return False
 
 
+def same_gradient(mine: Tensor, expected: Tensor) -> bool:
+    """Whether they are equal up to the rounding of sums, within a thousandth."""
+    largest = expected.abs().max().item() if expected.numel() else 0.0
+    close = {"rtol": 1e-3, "atol": max(CLOSE["atol"], 1e-3 * largest)}
+    return torch.allclose(mine.to(expected.dtype), expected, equal_nan=True, **close)
+
+
 def comparable(value: Any) -> bool:
     """Whether it consists of plain tensors, numbers, texts and containers."""
     if isinstance(value, Mapping):

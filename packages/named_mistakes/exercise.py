@@ -32,11 +32,13 @@ class Exercise:
     torch.Generator, returns the tuples of arguments that a check tries. hint: steps, a
     string has one in each sentence. shared: a function that gives the same for the same
     arguments, if there is one: a test holds the reference to it. trains: an answer that
-    cuts the gradient is wrong. seconds: of computing, after which an answer is stopped.
-    tolerance: how far a real number may lie from the reference's; 0 means equal up to
-    rounding. plain: a tensor is wrong where the reference gives a number. stages: for a
-    long answer, (name, function) of what it gives if it stops there, in order; a check
-    then says how far it is right.
+    cuts or bends the gradient of an argument is wrong; the names of these arguments, or
+    True for all that hold floating-point tensors, also in lists and dicts.
+    seconds: of computing, after which an answer is stopped. tolerance: how far a real
+    number may lie from the reference's; 0 means equal up to rounding. plain: a tensor
+    is wrong where the reference gives a number. stages: for a long answer, (name,
+    function) of what it gives if it stops there, in order; a check then says how far it
+    is right.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Exercise:
     hint: str | tuple[str, ...]
     shared: Callable[..., Any] | None = None
     predicts: bool = False
-    trains: bool = False
+    trains: bool | tuple[str, ...] = False
     seconds: int = 3
     tolerance: float = 0.0
     plain: bool = False

@@ -14,7 +14,7 @@ import os
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,24 +183,38 @@ def own_line(function: Callable, error: BaseException) -> str:
     return line
 
 
-def gradient(function: Callable, arguments: tuple, seconds: float) -> Tensor | None:
-    """Of the result with respect to the first floating-point tensor it is called with.
+def gradients(
+    function: Callable, arguments: tuple, seconds: float, places: Collection[int]
+) -> dict[tuple, Tensor] | None:
+    """Of the result, {where an input stands: its gradient}.
 
+    places: of the arguments whose floating-point tensors count, also in lists and
+    dicts: (0,) is the first argument, (1, "E") the entry "E" of the second.
     The entries of the result are added with different weights, or the gradient of
     shares that sum to 1 would be 0. None if no gradient passes through, or the call
     stops.
     """
 
     def derived(*given):
-        leaves = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
-        first = leaves[0].requires_grad_()
-        result = function(*given)
-        parts = result if isinstance(result, tuple | list) else [result]
+        leaves = {p: x for p, x in _floating(given, ()) if p[0] in places}
+        for leaf in leaves.values():
+            leaf.requires_grad_()
         total = sum(
             (part * torch.linspace(1, 2, part.numel()).view(part.shape)).sum()
-            for part in parts
-            if isinstance(part, Tensor) and part.requires_grad
+            for _, part in _floating((function(*given),), ())
+            if part.requires_grad
         )
-        return torch.autograd.grad(total, first, materialize_grads=True)[0]
+        found = torch.autograd.grad(total, leaves.values(), materialize_grads=True)
+        return dict(zip(leaves, found, strict=True))
 
     return run(derived, arguments, seconds).value
+
+
+def _floating(value, place):
+    """(where it stands, tensor) of each floating-point tensor inside a value."""
+    if isinstance(value, Tensor) and value.is_floating_point():
+        yield place, value
+    if isinstance(value, tuple | list | Mapping):
+        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, part in pairs:
+            yield from _floating(part, (*place, key))

@@ -298,7 +298,61 @@ def test_a_cut_gradient_is_refused_where_somebody_trains():
         return scale * (x - mean.detach()) / (variance + eps).detach().sqrt() + shift
 
     report = judge("blocks.layer_norm", half_cut)
-    assert report.title == "blocks.layer_norm: its gradient is another one"
+    assert report.title == "blocks.layer_norm: the gradient of x is another one"
+
+
+def cut(value):
+    """The same numbers, without their graph; of a dict, one entry."""
+    if isinstance(value, dict):
+        return value | {"W_o": cut(value["W_o"])}
+    return torch.from_numpy(value.detach().numpy())
+
+
+@pytest.mark.parametrize(
+    "name, inputs, problem",
+    [
+        ("llama.rms_norm", ["scale"], "no gradient reaches scale"),
+        ("llama.swiglu", ["gate"], "no gradient reaches gate"),
+        ("after.lora", ["up"], "no gradient reaches up"),
+        ("after.lora", ["weight"], ""),  # it is frozen
+        ("after.penalty", ["reference"], ""),
+        ("positions.rotary", ["keys"], "no gradient reaches keys"),
+        ("positions.rotary", ["queries", "keys", "values"], "no gradient passes"),
+        ("backbone.forward", ["W"], "no gradient reaches W['W_o']"),
+    ],
+)
+def test_a_gradient_cut_at_any_input_is_refused(name, inputs, problem, precision):
+    exercise = BANK[name]
+
+    def answer(*given):
+        named = zip(exercise.takes, given, strict=True)
+        return exercise.reference(*(cut(x) if n in inputs else x for n, x in named))
+
+    report = judge(name, answer)
+    assert (report.status == "different") == bool(problem), report.text
+    assert problem in report.title
+
+
+def test_rounding_of_a_gradient_is_no_mistake(precision):
+    """In float32, and near −2000, a difference of 4e-5 was called another gradient."""
+
+    def by_logarithms(scores, mask=None):
+        lowest = torch.finfo(precision).min
+        scores = scores if mask is None else scores.masked_fill(~mask, lowest)
+        weights = (scores - scores.logsumexp(-1, keepdim=True)).exp()
+        return weights if mask is None else weights * mask
+
+    for name in ("attention.weights", "masks.weights"):
+        report = judge(name, by_logarithms)
+        assert report.status == "right" and "gradient" not in report.text, report.text
+
+
+def test_a_gradient_that_is_nan_is_called_so():
+    def answer(scores):
+        return 1 / (scores[..., None, :] - scores[..., :, None]).exp().sum(-1)
+
+    report = judge("attention.weights", answer)
+    assert report.status == "right" and "gradient of scores is nan" in report.text
 
 
 def test_a_cut_gradient_is_mentioned_elsewhere():
