@@ -96,7 +96,9 @@ def _padded(generator):
         ids[1, 2] = 0 if pad else 1
         cases.append((ids, pad))
     nothing = torch.full((1, 3), 4)
-    return [*cases, (nothing, 4)]
+    ids, pad = cases[0]
+    again = [(ids.flip(1), pad), (ids, int(ids[0, 0]))]  # one of two is as before
+    return [*cases, (nothing, 4), *again]
 
 
 def padding(ids: Tensor, pad_id: int) -> Tensor:
@@ -188,7 +190,9 @@ PADDING = Exercise(
 def _masks(generator):
     ids = _tokens(generator, 2, 5)
     ids[0, 3:], ids[1, 0] = 0, 0
-    return [(causal_mask(5), padding_mask(ids, 0)), (causal_mask(3), _ones(3).triu(-1))]
+    real, window = padding_mask(ids, 0), _ones(5).triu(-1)
+    pairs = [(causal_mask(5), real), (causal_mask(3), _ones(3).triu(-1))]
+    return [*pairs, (causal_mask(5), window), (window, real)]
 
 
 def join(first: Tensor, second: Tensor) -> Tensor:
@@ -289,7 +293,7 @@ WINDOW = Exercise(
     "before it. This makes long texts affordable.",
     takes=("length", "width"),
     reference=window,
-    cases=lambda generator: [(7, 3), (5, 2), (6, 1), (4, 5)],
+    cases=lambda generator: [(7, 3), (5, 2), (6, 1), (4, 5), (7, 2)],
     mistakes=(
         Mistake(
             name="the future is open",

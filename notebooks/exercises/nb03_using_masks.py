@@ -346,11 +346,11 @@ def _of_others(generator):
     """Masks as nn.MultiheadAttention takes them: of booleans, and of numbers."""
     hidden = ~causal_mask(5)
     numbers = torch.zeros(4, 4).masked_fill(~causal_mask(4), -torch.inf)
-    price = -torch.rand(3, 3, generator=generator) - 0.5
-    price[0, 2] = -torch.inf
+    lower = -torch.rand(3, 3, generator=generator) - 0.5
+    lower[0, 2] = -torch.inf
     loud = torch.tensor([[-1e4, 0.0, 70.0], [-torch.inf, -1e10, 0.0]])
     nothing_hidden = -torch.rand(2, 4, generator=generator) - 0.5
-    return [(hidden,), (numbers,), (price,), (loud,), (nothing_hidden,)]
+    return [(hidden,), (numbers,), (lower,), (loud,), (nothing_hidden,)]
 
 
 def convert(theirs: Tensor) -> Tensor:
@@ -384,7 +384,7 @@ CONVERT = Exercise(
             more="What stays of a score when minus infinity is added to it?",
         ),
         Mistake(
-            name="a price hides",
+            name="a finite number hides",
             function=lambda m: ~m if m.dtype == torch.bool else m == 0,
             hint="A finite number makes a weight smaller, or larger, but hides "
             "nothing.",
@@ -393,7 +393,7 @@ CONVERT = Exercise(
         Mistake(
             name="only what is not negative is open",
             function=lambda m: ~m if m.dtype == torch.bool else m >= 0,
-            hint="A negative number is a price. It hides only if it is minus infinity.",
+            hint="A negative number lowers a score. Does it hide the word?",
             more="Which is the one number that no score can make up for?",
         ),
         Mistake(
@@ -420,8 +420,8 @@ CONVERT = Exercise(
         Mistake(
             name="a threshold hides",
             function=lambda m: ~m if m.dtype == torch.bool else m > -1e9,
-            hint="You draw a line at some low number. A high price is a price all the "
-            "same: which number hides whatever the score is?",
+            hint="You draw a line at some low number. A high score can make up for it: "
+            "which number hides whatever the score is?",
             more="Only −∞ hides. Compare with it.",
             also=(lambda m: ~m if m.dtype == torch.bool else m > -100,),
         ),

@@ -67,7 +67,7 @@ SINUSOIDS = Exercise(
     "of one angle side by side, so that one rotation moves every position.",
     takes=("length", "d_model"),
     reference=sinusoids,
-    cases=lambda generator: [(40, 6), (23, 10), (1, 4)],
+    cases=lambda generator: [(40, 6), (23, 10), (1, 4), (40, 10)],
     mistakes=(
         Mistake(
             name="the cosine has a clock of its own",

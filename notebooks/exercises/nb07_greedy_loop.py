@@ -72,6 +72,7 @@ def _cases(generator):
         for row, length in zip(new, lengths, strict=True):
             if length <= limit:
                 row[length - 1] = end_id
+            row[-1] = end_id  # so that a loop without a limit ends, too
         texts = torch.cat([begin, new], dim=1)
         noise = torch.rand(texts.shape[1], size, generator=generator)
         noise = noise.to(torch.get_default_dtype())
@@ -306,6 +307,24 @@ GREEDY = Exercise(
             hint="At every step you ask again what follows the first token.",
             more="Scores come for all positions. Which of them is about the next "
             "token?",
+        ),
+        Mistake(
+            name="the limit is forgotten",
+            function=lambda model, begin, end_id, pad_id, limit: greedy(
+                model, begin, end_id, pad_id, 10 * limit
+            ),
+            hint="You wait for every row to end, and one of them goes past the limit. "
+            "A model may never say end_id.",
+            more="At most `limit` rounds: for _ in range(limit), with a break.",
+        ),
+        Mistake(
+            name="one token beyond the limit",
+            function=lambda model, begin, end_id, pad_id, limit: greedy(
+                model, begin, end_id, pad_id, limit + 1
+            ),
+            hint="A row that never ends gets limit + 1 new tokens.",
+            more="Is the comparison < or <=? Or is the limit tested after the token "
+            "is written?",
         ),
         Mistake(
             name="begin counts against the limit",

@@ -34,19 +34,22 @@ SMOOTHED = Exercise(
     "end.",
     takes=("right", "vocab_size", "epsilon"),
     reference=smoothed,
-    cases=lambda generator: [(3, 7, 0.1), (0, 5, 0.3), (4, 11, 0.2)],
+    cases=lambda generator: [
+        *[(3, 7, 0.1), (0, 5, 0.3), (4, 11, 0.2)],
+        *[(1, 7, 0.1), (3, 11, 0.1), (3, 7, 0.3)],  # two of three are as before
+    ],
     mistakes=(
         Mistake(
-            name="the right token gets no crumb",
+            name="the right token gets no share",
             function=lambda r, v, e: _distribution(r, v, 1 - e, e / v),
             hint="It adds up to a little less than 1.",
-            more="The crumbs go to *all* tokens. Is the right one among them?",
+            more="Epsilon is shared by *all* tokens. Is the right one among them?",
         ),
         Mistake(
             name="shared by the others only",
             function=lambda r, v, e: _distribution(r, v, 1 - e, e / (v - 1)),
-            hint="It adds up to 1, but you cut the crumbs into v − 1 pieces.",
-            more="In the formula every token gets a crumb, the right one too.",
+            hint="It adds up to 1, but you share epsilon among v − 1 tokens.",
+            more="In the formula every token gets a share, the right one too.",
         ),
         Mistake(
             name="epsilon for everyone",
@@ -86,7 +89,7 @@ SMOOTHED = Exercise(
             name="divided by the sum at the end",
             function=_normalized,
             hint="It adds up to 1 because you divide by the sum, and that makes each "
-            "crumb too small. From which token should epsilon be taken instead?",
+            "share too small. From which token should epsilon be taken instead?",
             more="The formula adds up to 1 by itself: a share of 1 − epsilon and one "
             "of epsilon.",
         ),
@@ -95,7 +98,7 @@ SMOOTHED = Exercise(
             function=lambda r, v, e: _distribution(
                 r, v, (1 + e / v) / (1 + e), e / v / (1 + e)
             ),
-            hint="You add all the crumbs to a whole 1, then divide by 1 + epsilon. "
+            hint="You add all the shares to a whole 1, then divide by 1 + epsilon. "
             "Where does epsilon come from in the formula?",
             more="The right token gives epsilon away first. Then there is nothing to "
             "divide by.",
@@ -111,26 +114,27 @@ SMOOTHED = Exercise(
             function=lambda r, v, e: _distribution(r, v, 1.0, e / v),
             hint="The others are right. All together they add up to more than 1: how "
             "much should the right token have?",
-            more="It gives epsilon away, and gets one crumb back.",
+            more="It gives epsilon away, and gets one share of it back.",
         ),
         Mistake(
-            name="crumbs of epsilon / (v − 1) for all",
+            name="shares of epsilon / (v − 1) for all",
             function=lambda r, v, e: _distribution(
                 r, v, 1 - e + e / (v - 1), e / (v - 1)
             ),
-            hint="Every token gets a crumb, as it should, but it adds up to more than "
-            "1. Into how many pieces do you cut epsilon?",
-            more="As many pieces as tokens.",
+            hint="Every token gets a share, as it should, but it adds up to more than "
+            "1. Among how many tokens do you share epsilon?",
+            more="Among all v of them.",
         ),
         Mistake(
             name="1 − epsilon / v for the right token",
             function=lambda r, v, e: _distribution(r, v, 1 - e / v, e / v),
             hint="The others are right. The right token gives away no more than one "
-            "crumb.",
-            more="It gives away all of epsilon, and gets one crumb back.",
+            "share.",
+            more="It gives away all of epsilon, and gets one share back.",
         ),
     ),
-    hint="Fill a vector with the crumb. Then think about one entry.",
+    hint="What does every wrong token get? Fill a vector with that. Then think about "
+    "one entry.",
 )
 
 

@@ -222,6 +222,7 @@ CHOICE = Exercise(
         ([-3.0, -3.5], [4, 6], 0.8),
         ([-5.0, -2.0, -2.1], [9, 2, 8], 0.7),  # the largest total is not the first
         ([-3.0, -2.5, -2.6], [7, 5, 12], 0.0),  # no rule at all
+        ([-3.0, -2.5, -2.6], [7, 5, 12], 2.0),  # another penalty, and no more
     ],
     mistakes=(
         Mistake(

@@ -141,6 +141,11 @@ CLIPPED = Exercise(
         (_words("one two"), [_words("one two three four")], 3),
         (_words("one two three"), [_words("three two one")], 3),
         (_words("one"), [_words("one two three")], 3),
+        (
+            _words("a b a b a b a"),
+            [_words("a b a"), _words("b a b a"), _words("a b")],
+            1,
+        ),
         (_words("the cat"), [_words("the cat saw the dog and the cow")], 1),
         (_words("out sideline"), [_words("outside line")], 2),  # alike without a space
         (_words("a cat sat"), [_words("the cat sat"), _words("a dog was not here")], 2),

@@ -36,6 +36,9 @@ def _cases(generator):
     words[2, 4:6] = True
     return [
         (padded, words, mask_id),
+        (padded, words, 7),  # two of three are as before, here and in the next two
+        (padded, ~words, mask_id),
+        (padded.flip(0), words, mask_id),
         one([6, 6], 30, 2, 0.5),
         one([5, 3], 12, 12, 0.0),
         one([3], 9, 40, 1.0),

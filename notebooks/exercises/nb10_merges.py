@@ -261,6 +261,7 @@ def _lines(generator):
     cases = [(word, (a, b), 260) for word in words]
     cases += [((a,) * length, (a, a), 261) for length in (3, 4, 5)]
     digits = (11, 2, 1, 2, 1, 21), (1, 2), 300  # as a text it holds “1 2” three times
+    cases += [(words[0], (a, b), 262), (words[0], (b, a), 260)]
     return [*cases, ((c,), (a, b), 260), digits]
 
 

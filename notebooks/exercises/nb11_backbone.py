@@ -230,7 +230,11 @@ COUNT = Exercise(
     "millions sit?",
     takes=("vocab_size", "length", "d_model", "blocks", "d_ff"),
     reference=count_weights,
-    cases=lambda generator: [(40, 12, 8, 2, 20), (50, 7, 6, 3, 10), (31, 5, 4, 1, 9)],
+    cases=lambda generator: [
+        *[(40, 12, 8, 2, 20), (50, 7, 6, 3, 10), (31, 5, 4, 1, 9)],
+        *[(41, 12, 8, 2, 20), (40, 13, 8, 2, 20)],  # all but one are as before
+        *[(40, 12, 6, 2, 20), (40, 12, 8, 3, 20), (40, 12, 8, 2, 21)],
+    ],
     mistakes=(
         Mistake(
             name="the ends counted twice",

@@ -11,7 +11,6 @@ from torch.nn import functional as F
 from torch.optim import SGD, Optimizer
 
 from course_utils.checks import IGNORED
-from course_utils.training.losses import label_loss
 from named_mistakes import Exercise, Mistake
 
 
@@ -32,24 +31,29 @@ def accumulated(model: nn.Module, optimizer: Optimizer, batches: Iterable) -> li
     return losses
 
 
-def full_batches_of_the_course(
-    model: nn.Module, optimizer: Optimizer, batches: Iterable
-) -> list[float]:
-    """The same by the shared loss of each batch in one piece."""
-    losses = []
-    for parts in batches:
-        inputs, labels = (torch.cat(column) for column in zip(*parts, strict=True))
-        optimizer.zero_grad()
-        loss = label_loss(model(inputs), labels, 0.0)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+class _Narrow(nn.Sequential):
+    """A model whose memory holds the graph of one part of four rows, and no more."""
+
+    waiting = 0  # parts that went forward, and not yet backward
+
+    def forward(self, ids):
+        if len(ids) > 4:
+            raise MemoryError(f"{len(ids)} rows at once; there is room for 4")
+        logits = super().forward(ids)
+        if logits.requires_grad:
+            if self.waiting:
+                raise MemoryError("an earlier part still waits for its backward()")
+            self.waiting = 1
+            logits.register_hook(self._done)
+        return logits
+
+    def _done(self, gradient):
+        self.waiting = 0
 
 
 def _in_parts(generator):
     """A small model, its optimizer, and batches in parts with unequal padding."""
-    model = nn.Sequential(nn.Embedding(7, 5), nn.Linear(5, 7, bias=False))
+    model = _Narrow(nn.Embedding(7, 5), nn.Linear(5, 7, bias=False))
     model.to(torch.get_default_dtype())
     for weight in model.parameters():
         weight.data = torch.randn(weight.shape, generator=generator).to(weight)
@@ -64,7 +68,7 @@ def _in_parts(generator):
     batches = [
         [part(3), part(2, 1, 2), part(1, 4)],
         [part(2, 2)],
-        [part(1, 1), part(4, 5, 3)],
+        [part(1, 1), part(4, 5, 3), part(1, 0)],  # the last one is all padding
     ]
     return [(model, SGD(model.parameters(), lr=1.0), batches)]
 
@@ -169,8 +173,35 @@ def _counted(labels):
     return (labels != IGNORED).sum()
 
 
+def _counted_of(parts):
+    return sum(_counted(labels) for _, labels in parts)
+
+
 def _right(added, labels, parts):
-    return added / sum(_counted(some) for _, some in parts)
+    return added / _counted_of(parts)
+
+
+def _joined(model, optimizer, batches):
+    joined = [
+        [tuple(torch.cat(column) for column in zip(*parts, strict=True))]
+        for parts in batches
+    ]
+    return accumulated(model, optimizer, joined)
+
+
+def _all_graphs(model, optimizer, batches):
+    losses = []
+    for parts in batches:
+        optimizer.zero_grad()
+        sums = [
+            F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum")
+            for x, y in parts
+        ]
+        loss = sum(sums) / _total_count(parts)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
 
 
 ACCUMULATE = Exercise(
@@ -191,6 +222,31 @@ ACCUMULATE = Exercise(
             "whole batch, every label weighs the same.",
             more="Divide each sum by a number that is the same for all parts of the "
             "batch.",
+        ),
+        Mistake(
+            name="the parts are joined again",
+            function=_joined,
+            hint="The right step, but the parts go through the model together. They "
+            "came in parts because memory has no room for all of them.",
+            more="One part at a time: forward, backward, then the next.",
+        ),
+        Mistake(
+            name="every part's graph is kept",
+            function=_all_graphs,
+            hint="Each part goes through alone, and its graph stays in memory until "
+            "the end of the batch. What frees it?",
+            more="Call backward on each part before the next one is read.",
+        ),
+        Mistake(
+            name="a part without labels makes nan",
+            function=_loop(
+                lambda added, labels, parts: (
+                    added / _counted(labels) * _counted(labels) / _counted_of(parts)
+                )
+            ),
+            hint="One part is all padding: the mean over its labels is 0/0, and nan "
+            "times 0 is nan.",
+            more="Add up sums, and divide by the labels of the whole batch.",
         ),
         Mistake(
             name="means added up",
@@ -295,7 +351,6 @@ ACCUMULATE = Exercise(
     hint="Two loops, one inside the other: over batches, and over the parts of a "
     "batch. Count the labels of the whole batch first. The inner loop only collects "
     "gradients; what happens once per batch belongs outside it.",
-    shared=full_batches_of_the_course,
     plain=True,
 )
 

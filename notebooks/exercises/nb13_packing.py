@@ -47,7 +47,9 @@ def _rows(generator):
         )
 
     full = one(4, 3, 3, 3)  # windows without labels would fill the stream exactly
-    return [one(2, 5, 7, 1, 9, 4), one(3, 4, 6, 5), full]
+    rows, length, eos_id = one(2, 5, 7, 1, 9, 4)
+    again = [(rows, 4, eos_id), (rows, length, 5)]  # two of three are as before
+    return [(rows, length, eos_id), one(3, 4, 6, 5), full, *again]
 
 
 def _stream(rows, eos_id, first=True, between=True):

@@ -207,7 +207,7 @@ def _trainings(generator):
 
     kinds = _learns(0.7), _learns(0.9), _learns(0.99)
     kinds += _learns(0.8, forgets=True), _learns(0.7, easy=True)
-    kinds += _given(*[2.6] * 29, 0.3), _given(*[2.6] * 29, 0.6)
+    kinds += tuple(_given(*[2.6] * 29, last) for last in (0.3, 0.31, 0.6))
     kinds += _given(*[0.1] * 30), _given(*[0.1] * 29, 2.6)
     only_step_0 = str([part.tolist() for part in batches(0)])
 

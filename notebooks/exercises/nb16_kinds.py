@@ -52,11 +52,18 @@ def _next_but_one(logits, labels):
     return _right(logits[:, :-1], labels[:, 1:])
 
 
+def _padding_counted(logits, labels):
+    return _summed(logits, labels) / labels.numel()
+
+
 def _losses(generator):
     labels = torch.stack([torch.randperm(VOCAB, generator=generator)[:5]] * 2)
     losses = _right, _twice, _in_bits, _in_digits, _summed, _smoothed, _next_but_one
     losses += (_one_label_less,)
     cases = [(loss, labels, VOCAB) for loss in losses]
+    padded = labels.clone()
+    padded[0, 3:] = -100  # what most batches hold
+    cases += [(loss, padded, VOCAB) for loss in (_right, _twice, _padding_counted)]
     return [*cases, (_right, labels[:1, :2], VOCAB)]
 
 
@@ -64,7 +71,8 @@ def _judged(is_sick):
     """An instrument from a rule for two losses: of zeros, of confident logits."""
 
     def instrument(loss, labels, vocab_size):
-        sure = 50.0 * F.one_hot(labels, vocab_size).to(torch.get_default_dtype())
+        ids = labels.clamp(min=0)
+        sure = 50.0 * F.one_hot(ids, vocab_size).to(torch.get_default_dtype())
         return bool(is_sick(loss(0 * sure, labels), loss(sure, labels), vocab_size))
 
     return instrument
@@ -73,7 +81,7 @@ def _judged(is_sick):
 def misjudges(loss: Loss, labels: Tensor, vocab_size: int) -> bool:
     """Does a loss miss ln V for logits of zeros, or 0 for confident, correct ones?"""
     zeros = torch.zeros(*labels.shape, vocab_size)
-    sure = zeros.scatter(-1, labels[..., None], 50.0)
+    sure = zeros.scatter(-1, labels[..., None].clamp(min=0), 50.0)  # -100 is no id
     of_zeros = loss(zeros, labels) - math.log(vocab_size)
     return bool(of_zeros.abs() > 1e-3 or loss(sure, labels).abs() > 1e-3)
 
@@ -82,7 +90,7 @@ KNOWN = Exercise(
     name="clinic.misjudges",
     statement="Gives True unless loss(logits, labels), “b t v” against “b t”, is ln V "
     "for logits of zeros and 0 for logits that are confident and correct (50 at the "
-    "label, else 0), each to 0.001. No model is needed.",
+    "label, else 0), each to 0.001. Labels of −100 do not count.",
     takes=("loss", "labels", "vocab_size"),
     reference=misjudges,
     cases=_losses,
@@ -127,7 +135,7 @@ KNOWN = Exercise(
                 _judged(lambda zeros, sure, v: (zeros - math.log(v)).abs() > 1e-3)(
                     loss, labels, size
                 )
-                or loss(1.0 * F.one_hot(labels, size), labels).abs() > 1e-3
+                or loss(1.0 * F.one_hot(labels.clamp(min=0), size), labels).abs() > 1e-3
             ),
             hint="A healthy loss gets True as well. Which of your two tests does it "
             "fail: that of zeros, or that of confident logits?",
@@ -154,6 +162,24 @@ KNOWN = Exercise(
             more="F.cross_entropy counts in nats, with the natural logarithm.",
         ),
         Mistake(
+            name="a label of −100 is taken for an id",
+            function=lambda loss, labels, size: misjudges(
+                loss, F.one_hot(labels, size).argmax(-1), size
+            ),
+            hint="Some labels are −100: nothing is to be guessed there. Your logits "
+            "ask for the place −100 of a row.",
+            more="Any place will do where no label counts: labels.clamp(min=0).",
+        ),
+        Mistake(
+            name="labels of its own",
+            function=lambda loss, labels, size: misjudges(
+                loss, torch.arange(size)[None], size
+            ),
+            hint="A loss that counts padding goes unnoticed, as there is none among "
+            "the labels that you make up.",
+            more="Use the labels that are handed in, with every −100 in them.",
+        ),
+        Mistake(
             name="upside down",
             function=lambda *given: not misjudges(*given),
             hint="Everything is found, but reported the wrong way around: True means "
@@ -162,8 +188,8 @@ KNOWN = Exercise(
         ),
     ),
     hint="Make logits of zeros, and compare their loss with math.log(vocab_size). Make "
-    "logits with 50 at the label, for instance from F.one_hot, and compare their loss "
-    "with 0. A miss in either is enough for an alarm.",
+    "logits with 50 at the label; −100 is no place in them, and any place will do. "
+    "Compare their loss with 0. A miss in either is enough for an alarm.",
 )
 
 # --- a count over batches ------------------------------------------------------------

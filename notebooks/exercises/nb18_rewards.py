@@ -103,6 +103,25 @@ ADVANTAGES = Exercise(
             more="You have all answers of the group: correction=0.",
         ),
         Mistake(
+            name="1e-4 under the root",
+            function=lambda rewards: _of(
+                rewards,
+                (rewards.var(dim=1, keepdim=True, correction=0) + 1e-4).sqrt(),
+            ),
+            hint="You add 1e-4 to the mean square, before the root: that adds up to "
+            "0.01 to the standard deviation.",
+            more="The root first, then 1e-4.",
+        ),
+        Mistake(
+            name="1e-4 as a lower limit",
+            function=lambda rewards: _of(
+                rewards, rewards.std(dim=1, keepdim=True, correction=0).clamp(min=1e-4)
+            ),
+            hint="Your standard deviation is never below 1e-4. Here 1e-4 is *added* to "
+            "it.",
+            more="A plus, not a limit.",
+        ),
+        Mistake(
             name="nothing is added",
             function=lambda rewards: _of(
                 rewards, rewards.std(dim=1, keepdim=True, correction=0)
@@ -180,6 +199,15 @@ PENALTY = Exercise(
             more="The mean over all tokens.",
         ),
         Mistake(
+            name="a sum over the tokens of each answer",
+            function=lambda log_probs, reference: (
+                penalty(log_probs, reference) * log_probs.shape[-1]
+            ),
+            hint="You add up the tokens of an answer and average over the answers: "
+            "long answers are held back more than short ones.",
+            more="One mean, over all tokens alike.",
+        ),
+        Mistake(
             name="no minus one",
             function=lambda log_probs, reference: penalty(log_probs, reference) + 1,
             hint="Where nothing has moved yours is 1, not 0.",
@@ -233,8 +261,14 @@ def _texts(generator):
         "Tim lived in a house .",
         "There once was a boy called Tim",
         "There once was a good boy called Tim . He saw Tim and Tim .",
+        "Tim . He saw a big dog and a cat .",
+        "There once was a boy called Timmy .",
+        "There once was a boy called tim .",
+        "A boy and a boy : Tim .",
+        "Once , long ago , Tim .",
     ]
-    return [(text.split(), "Tim") for text in texts]
+    cases = [(text.split(), "Tim") for text in texts]
+    return [*cases, (texts[0].split(), "Mia")]
 
 
 def _first(words):
@@ -287,6 +321,25 @@ REWARD = Exercise(
             ),
             hint="An answer without a period passes.",
             more="No period, no sentence: 0.0.",
+        ),
+        Mistake(
+            name="the length of the whole answer counts",
+            function=lambda words, name: float(
+                "." in words and len(words) > 6 and _first(words).count(name) == 1
+            ),
+            hint="“Tim . He saw a big dog .” earns a full reward: the words after the "
+            "period make up for those before it.",
+            more="Keep the words before the first period, and count those.",
+        ),
+        Mistake(
+            name="a longer word is taken for the name",
+            function=lambda words, name: float(
+                "." in words
+                and len(_first(words)) >= 6
+                and " ".join(_first(words)).count(name) == 1
+            ),
+            hint="Timmy is not Tim. You look for the letters, not for the word.",
+            more="`words` is a list, and a list has a count, too.",
         ),
         Mistake(
             name="more than six words",

@@ -24,6 +24,8 @@ def _requests(generator):
         ([1, 40, 4], [51, 52, 53, 54, 55, 56, 2]),
         ([1, 60, 61, 62, 63, 64, 65, 4], [71, 2]),
         ([9], [5, 6, 7]),
+        ([1, 64, 40, 4], [31, 64, 40, 2]),  # the answer repeats a name of the prompt
+        ([1, 64, 31, 4], [31, 64, 40, 2]),
     ]
 
 
@@ -61,6 +63,16 @@ LABELS = Exercise(
             ),
             hint="One −100 too few: the last token of the prompt is asked for.",
             more="A prompt of n tokens has n − 1 labels of its own.",
+        ),
+        Mistake(
+            name="what also stands in the prompt is hidden",
+            function=lambda prompt, answer: (
+                (prompt + answer)[:-1],
+                [-100 if id in prompt else id for id in (prompt + answer)[1:]],
+            ),
+            hint="The name stands in the prompt and in the answer, and it is just what "
+            "the model must learn to repeat. You hide it in both.",
+            more="Hide by place, not by token: the first len(prompt) − 1 labels.",
         ),
         Mistake(
             name="the labels are not shifted",
@@ -138,6 +150,15 @@ LORA = Exercise(
             function=lambda x, weight, down, up, scale: lora(x, weight, down, up, 1.0),
             hint="You add the product at full size, whatever `scale` says.",
             more="Multiply it before you add it.",
+        ),
+        Mistake(
+            name="the scale is divided by the rank",
+            function=lambda x, weight, down, up, scale: lora(
+                x, weight, down, up, scale / len(down)
+            ),
+            hint="In the paper α is divided by the rank. Here `scale` is the whole "
+            "factor already.",
+            more="Multiply by scale as it is.",
         ),
         Mistake(
             name="the scale is on both terms",

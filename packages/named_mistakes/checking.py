@@ -89,13 +89,13 @@ def _message(error):
 
 def gradient_difference(mine: Tensor | None, right: Tensor) -> tuple[str, str] | None:
     """What is wrong with the gradient of {}, and what it may come from, or None."""
-    if mine is None or (right.any() and not mine.any()):
+    if mine is not None and same_gradient(mine, right):
+        return None
+    if mine is None or not mine.any():
         return "no gradient reaches {}", CUT
     if not mine.isfinite().all() and right.isfinite().all():
         return "the gradient of {} is nan", NOT_FINITE
-    if not same_gradient(mine, right):
-        return "the gradient of {} is another one", BENT
-    return None
+    return "the gradient of {} is another one", BENT
 
 
 class _Judge:
@@ -299,6 +299,11 @@ class _Judge:
             advice = (
                 "Make a new tensor: methods that end in _, `+=` and its kin, and "
                 "assignments to a slice change the old one."
+            )
+        if any(isinstance(given[name], torch.nn.Module) for name in names):
+            advice = (
+                "Leave a model as it was: its weights, its mode (train or eval), what "
+                "requires_grad, and no hook of yours."
             )
         message = (
             f"The caller still needs {listed}. It writes into the old one. {advice}"

@@ -83,7 +83,9 @@ def direction(mine: Any, expected: Any) -> str:
     """A sentence on a wrong guess that does not tell the value."""
     with contextlib.suppress(Exception):  # a strange object must not stop the check
         guess, parts = _bare(mine), _as_list(mine)
-        if isinstance(expected, Real) and isinstance(guess, Real) and guess == guess:
+        if isinstance(expected, Real) and isinstance(guess, Real):
+            if guess != guess:
+                return "It is nan, which is no number: somewhere 0/0, or ∞ − ∞."
             more = "more" if expected > guess else "less"
             return f"It is {more} than {brief(guess)}."
         listed = isinstance(expected, tuple | list)
@@ -102,7 +104,8 @@ def _difference(mine, expected, tolerance=0.0):
         return _dict_difference(mine, expected, tolerance)
     mine = _bare(mine)
     if isinstance(expected, Number) and not isinstance(mine, Number):
-        return f"It returns {kind(mine)}; a number is wanted."
+        what = "True or False" if isinstance(expected, bool) else "a number"
+        return f"It returns {kind(mine)}; {what} is wanted."
     return _leaf_difference("It gives", mine, expected, tolerance)
 
 

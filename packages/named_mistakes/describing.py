@@ -80,6 +80,9 @@ def _tensor(value):
 
 def _collection(value):
     parts = list(value.values()) if isinstance(value, Mapping) else list(value)
+    if isinstance(value, list | tuple) and parts and {*map(type, parts)} == {str}:
+        text = repr(" ".join(parts))  # words are read as a text
+        return text if len(text) <= 2 * LONG else brief(value)
     simple = all(
         isinstance(p, Number | str | bytes | tuple | type(None)) for p in parts
     )
@@ -109,12 +112,23 @@ def kind(value: Any) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
+def _state(module):
+    """What a caller finds again in a layer: weights, mode, how many hooks."""
+    state = dict(module.named_parameters())
+    for name, weight in module.named_parameters():
+        state[name, "trains"] = weight.requires_grad
+    for name, part in module.named_modules():
+        hooks = len(part._forward_hooks), len(part._forward_pre_hooks)
+        state[name, "mode"] = part.training, *hooks
+    return state
+
+
 def altered(old: Any, new: Any) -> bool:
     """Whether an argument was changed in place; looks into lists, dicts and layers."""
     if type(old) is not type(new):
         return True
     if isinstance(old, nn.Module):
-        return altered(dict(old.named_parameters()), dict(new.named_parameters()))
+        return altered(_state(old), _state(new))
     if isinstance(old, Tensor | np.ndarray):
         if (old.shape, old.dtype) != (new.shape, new.dtype):
             return True

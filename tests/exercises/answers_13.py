@@ -51,6 +51,8 @@ def accumulated_by_weights(model, optimizer, batches):
         counts = [int((labels >= 0).sum()) for _, labels in parts]
         means = []
         for (inputs, labels), count in zip(parts, counts, strict=True):
+            if not count:  # the mean of nothing is nan
+                continue
             loss = F.cross_entropy(model(inputs).mT, labels)
             (loss * count / sum(counts)).backward()
             means.append(loss.item() * count)

@@ -72,7 +72,7 @@ WRONG = [
     # single things
     (False, True, "It gives False; True is wanted."),
     (np.False_, True, "It gives False; True is wanted."),
-    ("yes", True, "It returns a str; a number is wanted."),
+    ("yes", True, "It returns a str; True or False is wanted."),
     (8, 7, "It gives 8; 7 is wanted."),
     (float("nan"), 7, "It gives nan; 7 is wanted."),
     (EXPECTED, 7, "It returns a tensor; a number is wanted."),
