@@ -10,9 +10,8 @@ IN_NOTEBOOK_ENV := $(RUN) -m tools.notebook_environment $(RUN)
 PYTEST := $(RUN) -m pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # The name of a stamp says where, for which packages and from which files something was
-# installed; a stamp
-# is written only after success.
-stamp = ready-$(shell (pwd; ls packages; cat $(1) 2>/dev/null) | cksum | cut -d ' ' -f 1)
+# installed; a stamp is written only after success.
+stamp = ready-$(shell (pwd; ls packages; cat packages/*/pyproject.toml $(1) 2>/dev/null) | cksum | cut -d ' ' -f 1)
 PINS := requirements.txt constraints.txt
 READY := $(VENV)/lab-$(call stamp,$(PINS))
 DEV_READY := $(VENV)/dev-$(call stamp,$(PINS) requirements-dev.txt)
@@ -78,7 +77,7 @@ refresh: $(DEV_READY) $(MODELS_READY)  ## re-execute and store the notebooks, or
 bench: $(READY) $(BENCH_READY)  ## measure the speed, 90 minutes: DATA=folder with train.txt and valid.txt
 	@PYTHONPATH=$(BENCH) $(RUN) -m benchmarks $(if $(DATA),--data $(DATA))
 
-record: $(READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17 CONFIRM=1
+record: $(DEV_READY)  ## run the recorded experiments of a notebook anew, or of all: NB=17 CONFIRM=1
 	@$(IN_NOTEBOOK_ENV) -m tools.record $(if $(CONFIRM),--confirm) $(NB)
 
 reset: $(READY)  ## bring back one working copy: NB=01
@@ -121,7 +120,7 @@ $(READY) $(DEV_READY):
 	@echo $$PPID > $(VENV)/unfinished
 	@$(PIP) -r $(NEEDED) && $(PIP) --no-deps --editable . || \
 	  { echo "The set-up did not finish: run the same command again"; exit 1; }
-	@$(RUN) -c 'import course_utils, jupyterlab, matplotlib.pyplot, torch'
+	@$(RUN) -c 'import course_utils, jupyterlab, matplotlib.pyplot, named_mistakes'
 	@rm -f $(VENV)/unfinished
 	@touch $(READY) $@
 

@@ -1,8 +1,12 @@
-"""Each package stands alone: the lines of its README run without the course."""
+"""Judge, views and plugin: each is installed alone, and its README's lines run there.
+
+The lines of the course's own rooms run in the course.
+"""
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,27 +16,37 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "packages"
 # package -> what its lines print, and what they must not import
-EXAMPLES = {
-    "known_worlds": (
-        r"Sleepy Ben|\w+ .*\n.* \[\(0, \d\).*\n.*less than 0\.4",
-        "torch numpy",
-    ),
+ALONE = {
     "attention_views": ("", "torch matplotlib"),
-    "lesson_plots": ("", "transformers"),
-    "bug_clinic": (r"loss: training 0\.38.*\n(.*\n)*.*✓ mended, 9", "transformers"),
     "named_mistakes": (r"✗ mean: a sum\n  It grows with the length\.", "transformers"),
+}
+ROOMS = {
+    "known_worlds": r"Sleepy Ben|\w+ .*\n.* \[\(0, \d\).*\n.*less than 0\.4",
+    "lesson_plots": "",
+    "bug_clinic": r"loss: training 0\.38.*\n(.*\n)*.*✓ mended, 9",
 }
 
 
-def run(source, folder, *modules):
-    """In an empty folder, with only `packages` on the path and no installed course."""
+def install(name, folder):
+    """What a wheel of this package brings, and nothing else: no network is asked."""
+    source, target = folder / "source", folder / "installed"
+    shutil.copytree(PACKAGES / name, source)  # a build writes beside what it builds
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    command += ["--no-index", "--no-build-isolation", "--target", target, source]
+    subprocess.run(command, check=True)
+    return target
+
+
+def run(source, folder, path, *foreign):
+    """In an empty folder, with only `path` besides what a registry has."""
     code = (
         "import sys\n"
         "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f)]\n"
-        f"sys.path.insert(0, {str(PACKAGES)!r})\n{source}\n"
-        f"bad = {{'course_utils', *{modules!r}}} & {{*sys.modules}}\n"
+        f"sys.path.insert(0, {str(path)!r})\n{source}\n"
+        f"bad = {{'course_utils', *{foreign!r}}} & {{*sys.modules}}\n"
         "assert not bad, bad"
     )
+    folder.mkdir()
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True
     )
@@ -40,22 +54,35 @@ def run(source, folder, *modules):
     return done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_lines_of_a_readme_run_alone(name, tmp_path):
+def lines_of_readme(name, language="python"):
     page = (PACKAGES / name / "README.md").read_text("utf-8")
-    source = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
-    expected, foreign = EXAMPLES[name]
-    printed = run(source, tmp_path, *foreign.split())
-    assert re.search(expected, printed), printed
     for picture in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page):
         assert (PACKAGES / name / picture).stat().st_size < 40_000
+    return re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)[1]
 
 
-def test_the_course_alone_imports_no_package(tmp_path):
-    run("", tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALONE)
+def test_the_lines_of_a_readme_run_where_only_it_is_installed(name, tmp_path):
+    expected, foreign = ALONE[name]
+    target = install(name, tmp_path)
+    [licence] = target.glob("*.dist-info/licenses/LICENSE")
+    assert licence.read_text("utf-8") in (ROOT / "LICENSE").read_text("utf-8")
+    source = lines_of_readme(name)
+    printed = run(source, tmp_path / "empty", target, *foreign.split())
+    assert re.search(expected, printed), printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROOMS)
+def test_the_lines_of_a_rooms_readme_run(name, tmp_path):
+    printed = run(lines_of_readme(name), tmp_path / "empty", PACKAGES)
+    assert re.search(ROOMS[name], printed), printed
+
+
+def test_the_course_alone_imports_no_package():
     code = "import sys, course_utils\n"
-    code += f"assert not {{*{sorted(EXAMPLES)!r}, 'nbval_strict'}} & {{*sys.modules}}"
+    code += f"assert not {{*{[*ALONE, *ROOMS]!r}, 'nbval_strict'}} & {{*sys.modules}}"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -76,9 +103,8 @@ figure"""
 
 @pytest.mark.slow
 def test_five_lines_turn_the_plugin_on_in_an_empty_project(tmp_path):
-    page = (PACKAGES / "nbval_strict" / "README.md").read_text("utf-8")
-    lines = re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1]
-    (tmp_path / "pyproject.toml").write_text(lines)
+    target = install("nbval_strict", tmp_path)
+    (tmp_path / "pyproject.toml").write_text(lines_of_readme("nbval_strict", "toml"))
     output = {"output_type": "stream", "name": "stdout", "text": "5\n"}
     (tmp_path / "clean.ipynb").write_text(notebook("print(2 + 3)", output))
     (tmp_path / "other.ipynb").write_text(notebook("print(2 + 4)", output))
@@ -87,8 +113,11 @@ def test_five_lines_turn_the_plugin_on_in_an_empty_project(tmp_path):
     left = "print(5)\nopen('left.txt', 'w').close()"
     (tmp_path / "leaves.ipynb").write_text(notebook(left, output))
     (tmp_path / "draws.ipynb").write_text(notebook(DRAW))
-    environ = {**os.environ, "PYTHONPATH": str(PACKAGES)}
-    command = [sys.executable, "-m", "pytest", "-q"]
+    reaches = "import socket\nprint(5)\ntry:\n    socket.gethostbyname('a.example')\n"
+    reaches += "except OSError:\n    pass"
+    (tmp_path / "reaches.ipynb").write_text(notebook(reaches, output))
+    environ = {**os.environ, "PYTHONPATH": str(target)}
+    command = [sys.executable, "-m", "pytest", "-q", *tmp_path.glob("*.ipynb")]
     done = subprocess.run(
         command, cwd=tmp_path, env=environ, capture_output=True, text=True
     )
@@ -97,6 +126,7 @@ def test_five_lines_turn_the_plugin_on_in_an_empty_project(tmp_path):
         ("other", "In"),
         ("loud", "In"),
         ("leaves", "leftovers"),
+        ("reaches", "leftovers"),
         ("draws", "In"),
     }, done.stdout
-    assert "tries to reach" not in done.stdout and "-5" in done.stdout
+    assert "tries to reach a.example: " in done.stdout and "-5" in done.stdout
