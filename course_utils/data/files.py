@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,11 +20,13 @@ SUFFIXES = (".txt", ".jsonl", ".parquet", ".tsv")
 OTHER_SUFFIXES = (".csv", ".json", ".gz", ".zip", ".md")
 # The names of the two sides of a pair, in the order in which they are looked for.
 PAIR_COLUMNS = [("source", "target"), ("english", "non_english"), ("en", "es")]
-# A first line of a .tsv file is a header if one of its cells is among these or names a
-# language, or if two are codes of languages.
+# A first line of a .tsv file is a header if two of its cells are among these, or are
+# names or codes of different languages.
 HEADER_NAMES = {"source", "target", "non_english", "text", "sentence"}
 HEADER_NAMES |= {"label", "id", "idx"}
-SAMPLE = 2**20  # so many characters at its beginning tell how a file is laid out
+# So many characters, or lines, at its beginning tell how a file is laid out.
+SAMPLE, HEAD = 2**20, 40
+ENDED = re.compile(r"[.!?…。！？][\"'”’»)]*$")
 QUOTED = re.compile(r'(?:^|(?<=[\t\n]))"((?:[^"]|"")*)"(?=[\t\r\n]|$)')
 
 
@@ -43,10 +45,9 @@ def read_rows(path: str | Path, columns: tuple[str, ...]) -> Iterator[dict[str, 
 
     .txt: `<|endoftext|>` separates the texts; where there is none, empty lines do; and
     where there are none of those either, each line is a text. .tsv: the first line
-    names the columns if one of its cells is in HEADER_NAMES or names a language, two
-    are codes of languages, or `columns` is a single one; else the first two are
-    `columns`. Quotes are read as Excel and pandas write them, unless some of them
-    cannot be of that kind.
+    names the columns if two of its cells are in HEADER_NAMES or are languages, or if
+    `columns` is a single one; else the first two are `columns`. Quotes are read as
+    Excel and pandas write them, unless some of them cannot be of that kind.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -101,17 +102,17 @@ def _table(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         quoting = csv.QUOTE_MINIMAL if _is_quoted(file) else csv.QUOTE_NONE
         rows = filter(None, csv.reader(file, delimiter="\t", quoting=quoting))
-        first = next(rows, [])
-        names = [cell.strip().casefold() for cell in first]
-        codes, languages = _languages()
-        named = (HEADER_NAMES | languages) & set(names) or len(codes & set(names)) > 1
-        if len(columns) == 1 or named:
+        head = list(islice(rows, HEAD))
+        if not head:
+            return
+        names = [cell.strip().casefold() for cell in head[0]]
+        if len(columns) == 1 or _is_header(names, head[1:]):
             if len(set(names)) < len(names):
                 raise ValueError(f"two columns have one name in {names}")
+            head = head[1:]
         else:
             names = [*columns, *(f"column {n}" for n in range(len(names)))]
-            rows = chain([first], rows)
-        for cells in rows:
+        for cells in chain(head, rows):
             if len(cells) > len(names):
                 sizes = f"{len(cells)} cells, the first {len(names)}"
                 raise ValueError(f"a row has {sizes}")
@@ -131,6 +132,27 @@ def _is_quoted(file: TextIO) -> bool:
     return needed and '"' not in QUOTED.sub("", sample)
 
 
+def _is_header(names: list[str], following: list[list[str]]) -> bool:
+    """Whether the first line names the columns. Raises ValueError if nobody can say."""
+    codes, languages = _languages()
+    known = HEADER_NAMES | languages
+    if sum(name in known for name in set(names)) >= 2:
+        return True
+    cells = [cell.strip() for row in following for cell in row[:2]]
+    ended = [bool(ENDED.search(cell)) for cell in cells]
+    doubt = len(cells) >= 20 and all(ended) and not any(map(ENDED.search, names[:2]))
+    if sum(name in codes for name in set(names)) >= 2:
+        if any(ended):
+            return True
+        doubt = True  # English "in", Spanish "en" are codes of languages, too
+    if doubt:
+        raise ValueError(
+            f"its first line, {names[:2]}, may be a pair or name the columns: write "
+            "a line with source and target above the pairs"
+        )
+    return False
+
+
 @functools.cache
 def _languages() -> tuple[set[str], set[str]]:
     """The codes of languages ("en", "eng"), and their names in English."""
@@ -140,6 +162,11 @@ def _languages() -> tuple[set[str], set[str]]:
     names = Locale("en").languages
     codes = {*names, *get_global("language_aliases")} - HEADER_NAMES
     return codes, {name.casefold() for name in names.values()}
+
+
+def is_language(name: str) -> bool:
+    """Whether a word is the code of a language, or its name in English."""
+    return any(name in known for known in _languages())
 
 
 def is_label(text: str) -> bool:
@@ -156,7 +183,7 @@ def text_of(row: dict[str, Any], where: str) -> str:
 
 def pair_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     """The two sentences of one row: in PAIR_COLUMNS, or source and target language."""
-    languages = tuple(name for name in row if name in set().union(*_languages()))
+    languages = tuple(name for name in row if is_language(name))
     known = [*PAIR_COLUMNS, languages] if len(languages) == 2 else PAIR_COLUMNS
     for source, target in known:
         if source in row and target in row:

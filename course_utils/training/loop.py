@@ -201,7 +201,7 @@ class _Run:
         weights = self.model.named_parameters()
         frozen = [name for name, weight in weights if not weight.requires_grad]
         settings["frozen"] = ", ".join(frozen) or "nothing"
-        settings["loss"] = _signature(self.loss)
+        settings["loss"] = _signature(self.loss, deep=True)
         if evaluate:
             settings["evaluate"] = f"{_signature(evaluate)} every {every} steps"
         data = b"".join(map(_bytes, self.batches(0)))
@@ -230,22 +230,42 @@ class _Run:
             raise ValueError(f"steps={self.config.steps} must not be fewer: {done}")
 
 
-def _signature(function: Callable) -> str:
-    """The name of a function; where no import could give the same one, a checksum of
-    what it computes, too, and of the numbers and texts that it uses.
+def _signature(function: Callable, deep: bool = False) -> str:
+    """The name of a function, and a checksum if no import could give the same one.
+
+    deep: tensors, lists and functions that it uses count, too, and the attributes of
+    its object. An evaluation may change those as it goes.
     """
     if isinstance(function, functools.partial):
-        inner = _signature(function.func)
+        inner = _signature(function.func, deep)
         return f"{inner} {function.args} {function.keywords}"
     name = getattr(function, "__qualname__", type(function).__name__)
     code = getattr(function, "__code__", None)
-    if not code or not ("<" in name or function.__module__ == "__main__"):
-        return name
-    uses = inspect.getclosurevars(function)
-    names = {**uses.globals, **uses.nonlocals}
-    plain = {n: v for n, v in names.items() if isinstance(v, int | float | str)}
-    content = repr([_bytecode(code), plain])
-    return f"{name} {zlib.crc32(content.encode()):08x}"
+    contents = []
+    if code and ("<" in name or function.__module__ == "__main__"):
+        uses = inspect.getclosurevars(function)
+        contents += [_bytecode(code), _values(uses.globals | uses.nonlocals, deep)]
+    owner = getattr(function, "__self__", None) if code else function
+    if deep and hasattr(owner, "__dict__"):
+        contents.append(_values(vars(owner), deep))
+    return f"{name} {zlib.crc32(repr(contents).encode()):08x}" if contents else name
+
+
+def _values(names: dict, deep: bool) -> dict:
+    if not deep:
+        return {n: v for n, v in names.items() if isinstance(v, int | float | str)}
+    return {name: _serializable(value) for name, value in names.items()}
+
+
+def _serializable(value: object) -> object:
+    """What a value holds, in a form that another process would see as well."""
+    if isinstance(value, int | float | str):
+        return value
+    if isinstance(value, Tensor):
+        return zlib.crc32(_bytes(value))
+    if isinstance(value, list | tuple):
+        return [_serializable(item) for item in value]
+    return _signature(value) if inspect.isroutine(value) else type(value).__name__
 
 
 def _bytes(tensor: Tensor) -> bytes:

@@ -759,6 +759,43 @@ def test_a_batch_may_hold_a_single_number(tmp_path):
     assert len(history.losses) == 2
 
 
+class Scaled:
+    """A loss that is an object."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, model, batch, smoothing):
+        return next_token_loss(model, batch, smoothing) * self.factor
+
+
+def with_tensor(factor):
+    factors = torch.tensor([factor])
+    return lambda *given: next_token_loss(*given) * factors[0]
+
+
+def with_function(factor):
+    def scaled(loss, times=1):  # it uses itself
+        return scaled(loss * factor, times - 1) if times else loss
+
+    return lambda *given: scaled(next_token_loss(*given))
+
+
+@pytest.mark.parametrize(
+    "make", [Scaled, with_tensor, with_function, lambda x: Scaled(x).__call__]
+)
+def test_what_a_loss_uses_belongs_to_it(make, tmp_path):
+    config = replace(CONFIG, steps=2, warmup_steps=1, checkpoint_every=2)
+
+    def go(factor):
+        loss = make(factor)
+        return train(make_model(), batches, config, loss=loss, checkpoints=tmp_path)
+
+    assert go(1.0) == go(1.0)
+    with pytest.raises(ValueError, match="is of another run: loss is"):
+        go(2.0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["notes.json", ".metadata", "__0_0.distcp"])
 @pytest.mark.parametrize(
