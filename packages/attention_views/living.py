@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from attention_views.page import lines_of, safe_json
 from attention_views.typeface import font_face
 
 MOST_WEIGHTS = 4_000_000  # in a file of 5.5 MB, which a mail still takes
-SCRIPTS = ("tokenizer.js", "model.js", "sampling.js", "page.js", "start.js")
+LIVING = ("tokenizer", "kernels", "model", "sampling", "page", "start")
+SCRIPTS = ("kit.js", *(f"living/{name}.js" for name in LIVING))
 
 
 def quantized(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -85,11 +87,12 @@ def living_page(
     }
     fields = {
         "title": escape(title),
-        "style": font_face() + source("page.css"),
+        "style": font_face() + lines_of("living/page.css"),
         "model": safe_json(data),
         "integers": b64encode(b"".join(integers)).decode(),
         "floats": b64encode(b"".join(floats)).decode(),
-        "script": "\n".join([lines_of("kit.js"), *map(source, SCRIPTS)]),
+        "kernels": b64encode(file("kernels.wasm").read_bytes()).decode(),
+        "script": "".join(map(lines_of, SCRIPTS)),
         "writing": source("writing.html"),
     }
     return filled(source("page.html"), fields)
@@ -102,4 +105,9 @@ def filled(page: str, fields: Mapping[str, str]) -> str:
 
 def source(name: str, folder: str = "living") -> str:
     """A script, style or page of a folder of this package."""
-    return files("attention_views").joinpath(folder, name).read_text("utf-8")
+    return file(name, folder).read_text("utf-8")
+
+
+def file(name: str, folder: str = "living") -> Traversable:
+    """A file of a folder of this package."""
+    return files("attention_views").joinpath(folder, name)

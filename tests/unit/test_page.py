@@ -40,7 +40,7 @@ def test_the_page_loads_nothing_and_its_words_cannot_end_a_script(tmp_path):
         words = {"title": HOSTILE[1], "opening": HOSTILE[2] + "{{data}}"}
         assert page.share_page(small(tokenizer), tokenizer, path, **words) == path
         html = path.read_text("utf-8")
-        assert "default-src 'none'" in html and html.count("<script") == 4
+        assert "default-src 'none'" in html and html.count("<script") == 5
         assert not re.search(r"<link|src=|https?://(?!www.w3.org/2000/svg)", html)
         assert "<title>&lt;script&gt;" in html and r"\u003cscript\u003e" in html
 

@@ -1,18 +1,37 @@
 // A language model in the LLaMA style: one token in, the scores of the next token out.
 // The steps and names are those of models.py, blocks.py, attention.py, positions.py,
 // norms.py and feedforward.py. A vector is a Float32Array; there is one position at a
-// time, so a matrix meets one vector, and keys and values wait in a cache.
+// time, so a matrix meets one vector, and keys and values wait in a cache. Matrices,
+// queries, keys and values lie in the memory of the kernels: numbers there are addresses.
 
-// W x: one number for each row.
-const linear = ({ rows, columns, values }, x) => {
-  const y = new Float32Array(rows);
-  for (let row = 0, i = 0; row < rows; row++) {
-    let sum = 0;
-    for (let k = 0; k < columns; k++) sum += values[i++] * x[k];
-    y[row] = sum;
+// A matrix in the memory of the kernels: integers from -127 to 127, and a scale for each
+// row.
+class Matrix {
+  constructor(kernels, integers, scales) {
+    const [rows, columns] = [scales.length, integers.length / scales.length];
+    Object.assign(this, { kernels, rows, columns });
+    this.integers = kernels.reserve(integers.length);
+    [this.scales, this.output] = [kernels.reserve(4 * rows), kernels.reserve(4 * rows)];
+    this.input = kernels.reserve(4 * columns);
+    kernels.integers(this.integers, integers.length).set(integers);
+    kernels.floats(this.scales, rows).set(scales);
   }
-  return y;
-};
+
+  // W x: one number for each row.
+  times(x) {
+    const { kernels, input, output, integers, scales, rows, columns } = this;
+    kernels.floats(input, columns).set(x);
+    kernels.dots8(output, input, integers, scales, rows, columns);
+    return kernels.floats(output, rows).slice();
+  }
+
+  row(index) {
+    const { kernels, integers, scales, columns } = this;
+    const [scale] = kernels.floats(scales + 4 * index, 1);
+    const row = kernels.integers(integers + index * columns, columns);
+    return new Float32Array(row).map((integer) => integer * scale);
+  }
+}
 
 const add = (x, y) => x.map((number, i) => number + y[i]);
 
@@ -25,17 +44,20 @@ const rmsNorm = ({ values }, x, eps) => {
 
 // SwiGLU: hidden units, each gated by another.
 const feedforward = (layer, x) => {
-  const gate = linear(layer.gate, x);
-  const hidden = linear(layer.up, x);
+  const gate = layer.gate.times(x);
+  const hidden = layer.up.times(x);
   const gated = hidden.map((up, i) => (up * gate[i]) / (1 + Math.exp(-gate[i])));
-  return linear(layer.down, gated);
+  return layer.down.times(gated);
 };
 
 class LlamaLM {
   // parts: name -> matrix or vector: "tokens", "blocks.0.attention.to_queries", …
-  constructor(config, parts) {
-    this.config = config;
-    this.headDim = config.d_model / config.num_heads;
+  constructor(config, parts, kernels) {
+    const headDim = config.d_model / config.num_heads;
+    Object.assign(this, { config, kernels, headDim, freeCaches: [] });
+    this.queries = kernels.reserve(4 * config.d_model);
+    this.context = kernels.reserve(4 * config.d_model);
+    this.weights = kernels.reserve(4 * config.max_length); // of one head
     for (const [name, part] of Object.entries(parts)) {
       const path = name.split(".");
       const last = path.pop();
@@ -48,11 +70,14 @@ class LlamaLM {
   // Keys and values of earlier positions. To go back, write over the later ones.
   newCache() {
     const { max_length, num_kv_heads } = this.config;
-    const size = max_length * num_kv_heads * this.headDim;
-    return this.blocks.map(() => ({
-      keys: new Float32Array(size),
-      values: new Float32Array(size),
-    }));
+    const size = 4 * max_length * num_kv_heads * this.headDim;
+    const reserve = () => this.kernels.reserve(size);
+    return this.freeCaches.pop() ?? this.blocks.map(() => ({ keys: reserve(), values: reserve() }));
+  }
+
+  // A cache that is not needed any more; the next one takes its place.
+  free(caches) {
+    this.freeCaches.push(caches);
   }
 
   // Turn each pair (i, i + d/2) of each head by an angle that grows with the position.
@@ -72,44 +97,35 @@ class LlamaLM {
   }
 
   // What each head looked at (its weights) and what it brought along (its context).
-  attention(layer, x, position, cache, isSilent) {
-    const { num_heads, num_kv_heads } = this.config;
-    const d = this.headDim;
-    const width = num_kv_heads * d;
-    const queries = this.rotate(linear(layer.to_queries, x), position);
-    const { keys, values } = cache; // of all positions so far, one after another
-    keys.set(this.rotate(linear(layer.to_keys, x), position), position * width);
-    values.set(linear(layer.to_values, x), position * width);
-    const context = new Float32Array(num_heads * d);
+  attention(layer, x, position, { keys, values }, isSilent) {
+    const { kernels, headDim: d } = this;
+    const { d_model, num_heads, num_kv_heads } = this.config;
+    const width = num_kv_heads * d; // of the keys, and of the values, at a position
+    const now = 4 * position * width;
+    kernels.floats(this.queries, d_model).set(this.rotate(layer.to_queries.times(x), position));
+    kernels.floats(keys + now, width).set(this.rotate(layer.to_keys.times(x), position));
+    kernels.floats(values + now, width).set(layer.to_values.times(x));
+    const context = kernels.floats(this.context, d_model).fill(0);
+    const count = position + 1; // causal: no later key exists yet
     const allWeights = [];
     for (let head = 0; head < num_heads; head++) {
-      const group = Math.floor((head * num_kv_heads) / num_heads); // keys are shared
-      const query = queries.subarray(head * d, head * d + d);
-      const scores = new Float32Array(position + 1); // causal: no later key exists yet
-      for (let k = 0; k <= position; k++) {
-        const from = k * width + group * d;
-        let score = 0;
-        for (let i = 0; i < d; i++) score += query[i] * keys[from + i];
-        scores[k] = score / Math.sqrt(d);
-      }
-      const weights = softmax(scores);
-      allWeights.push(weights);
+      const group = 4 * d * Math.floor((head * num_kv_heads) / num_heads); // keys are shared
+      const [query, mixed] = [this.queries + 4 * d * head, this.context + 4 * d * head];
+      kernels.dots(this.weights, query, keys + group, 0, 1, count, 4 * d, 0, 0, 4 * width);
+      kernels.softmax(this.weights, 4 * count, 1 / Math.sqrt(d));
+      allWeights.push(kernels.floats(this.weights, count).slice());
       if (isSilent(head)) continue; // its context stays 0
-      const mixed = context.subarray(head * d, head * d + d);
-      for (let k = 0; k <= position; k++) {
-        const from = k * width + group * d;
-        for (let i = 0; i < d; i++) mixed[i] += weights[k] * values[from + i];
-      }
+      kernels.mix(mixed, this.weights, values + group, 1, count, 4 * d, 0, 0, 4, 4 * width);
     }
-    return { output: linear(layer.to_output, context), weights: allWeights };
+    return { output: layer.to_output.times(context), weights: allWeights };
   }
 
   // The token at one position. silenced: a set of "layer.head", counted from 0.
   // Returns the scores of the next token, the weights "layer head key", and the
   // residual stream after each block.
   step(id, position, caches, silenced = new Set()) {
-    const { d_model, norm_eps } = this.config;
-    let x = this.tokens.values.slice(id * d_model, (id + 1) * d_model);
+    const { norm_eps } = this.config;
+    let x = this.tokens.row(id);
     const weights = [];
     const streams = [];
     this.blocks.forEach((block, i) => {
@@ -131,20 +147,19 @@ class LlamaLM {
 
   // Scores from a residual stream; from that of an early block: the logit lens.
   read(stream) {
-    return linear(this.head, rmsNorm(this.norm, stream, this.config.norm_eps));
+    return this.head.times(rmsNorm(this.norm, stream, this.config.norm_eps));
   }
 }
 
-// The parts of a model out of two runs of bytes. A matrix is an integer from -127 to
-// 127 for each weight and one scale a row; a vector is plain float32.
-const unpack = (layout, integers, floats) => {
+// The parts of a model out of two runs of bytes: the integers of its matrices, and their
+// scales among its vectors, plain float32.
+const unpack = (layout, integers, floats, kernels) => {
   const parts = {};
   let [i, f] = [0, 0];
   for (const { name, rows, columns } of layout) {
-    const scales = floats.subarray(f, (f += rows)); // or the vector itself
-    const whole = new Float32Array(integers.subarray(i, (i += rows * columns)));
-    const matrix = whole.map((number, at) => number * scales[Math.floor(at / columns)]);
-    parts[name] = { rows, columns, values: columns ? matrix : scales };
+    const values = floats.subarray(f, (f += rows)); // a vector, or the scales of a matrix
+    const matrix = integers.subarray(i, (i += rows * columns));
+    parts[name] = columns ? new Matrix(kernels, matrix, values) : { values };
   }
   return parts;
 };

@@ -7,8 +7,10 @@ const emptied = (id) => {
   place(id).replaceChildren();
   return place(id);
 };
-const bytesOf = (id) =>
-  Uint8Array.from(atob(place(id).textContent), (sign) => sign.charCodeAt(0));
+const bytesOf = (id) => {
+  const text = place(id).textContent;
+  return Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+};
 
 const dials = { temperature: 0.7, topK: 32, topP: 1, seed: 1 };
 
@@ -166,6 +168,7 @@ const silence = (silenced) => {
   if (twin) {
     twin.turn = null;
     twin.article.remove();
+    model.free(twin.caches);
   }
   if (asked?.story === twin) asked = silenced && asked && { ...asked, story };
   twin = silenced?.size ? new Story(silenced) : null;

@@ -7,12 +7,27 @@ const softmax = (scores) => {
   return weights.map((weight) => weight / sum);
 };
 
+// The ids of the k highest scores, the highest first, of equal ones the first. For a small
+// k each is inserted among the best so far, a tiny part of what sorting all would take.
+const likeliest = (scores, k) => {
+  if (k > 128) return [...scores.keys()].sort((a, b) => scores[b] - scores[a]).slice(0, k);
+  const ids = [];
+  let lowest = -Infinity; // of the best so far
+  for (let id = 0; id < scores.length; id++) {
+    if (ids.length === k && scores[id] <= lowest) continue;
+    let place = Math.min(ids.length, k - 1);
+    for (; place && scores[id] > scores[ids[place - 1]]; place--) ids[place] = ids[place - 1];
+    ids[place] = id;
+    lowest = scores[ids.at(-1)];
+  }
+  return ids;
+};
+
 // The tokens that may follow, the likeliest first, and their chances: temperature, then
 // top-k, then top-p. Temperature 0 leaves only the likeliest.
 const distribution = (logits, { temperature, topK, topP }) => {
-  const sorted = [...logits.keys()].sort((a, b) => logits[b] - logits[a]);
-  if (temperature === 0) return { ids: sorted.slice(0, 1), chances: [1] };
-  const ids = sorted.slice(0, topK);
+  if (temperature === 0) return { ids: likeliest(logits, 1), chances: [1] };
+  const ids = likeliest(logits, topK);
   const chances = softmax(Float32Array.from(ids, (id) => logits[id] / temperature));
   let [kept, sum] = [0, 0];
   while (kept < ids.length && sum < topP) sum += chances[kept++];
@@ -24,8 +39,9 @@ const distribution = (logits, { temperature, topK, topP }) => {
 
 // How much a token surprises, in bits: finite, however unlikely it is.
 const surprise = (logits, id) => {
-  const highest = logits.reduce((most, score) => Math.max(most, score));
-  const sum = logits.reduce((before, score) => before + Math.exp(score - highest), 0);
+  let [highest, sum] = [-Infinity, 0]; // in loops: a story asks it of each token
+  for (const score of logits) if (score > highest) highest = score;
+  for (const score of logits) sum += Math.exp(score - highest);
   return (highest - logits[id] + Math.log(sum)) / Math.LN2;
 };
 

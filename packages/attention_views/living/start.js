@@ -3,7 +3,9 @@
 const data = JSON.parse(place("model").textContent);
 const integers = new Int8Array(bytesOf("integers").buffer);
 const floats = new Float32Array(bytesOf("floats").buffer);
-const model = new LlamaLM(data.config, unpack(data.layout, integers, floats));
+const kernels = new Kernels(bytesOf("kernels"));
+const parts = unpack(data.layout, integers, floats, kernels);
+const model = new LlamaLM(data.config, parts, kernels);
 const tokenizer = new Tokenizer(data.tokenizer);
 
 const size = data.count.toLocaleString("en", { notation: "compact", compactDisplay: "long" });
