@@ -243,7 +243,7 @@ def _tokenizer_data(tokenizer: Tokenizer) -> dict[str, Any]:
             tokens[id] = bytes(BYTE_OF[letter] for letter in piece)
     merges = None
     if model["type"] == "BPE":
-        merges = [(ids[a], ids[b], ids[a + b]) for a, b in model["merges"]]
+        merges = [(ids[a], ids[b]) for a, b in model["merges"]]
     return {
         "tokens": tokens,
         "special": special,

@@ -7,13 +7,14 @@ machine; nothing else can.
 """
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from attention_views import living
 from course_utils import pretrained
+from course_utils.config import LlamaConfig
+from course_utils.models import LlamaLM
 from course_utils.page import share_page
 from tools.browser_page import browser, watched
 
@@ -36,36 +37,22 @@ STORIES = """async (count) => {
         tokens += story.ids.length - story.first;
     }
     return tokens; }"""
-SIZES = {"vocab_size": 32_000, "d_model": 288, "num_heads": 6, "num_kv_heads": 6}
-SIZES |= {"num_layers": 6, "d_ff": 768, "max_length": 256}
-SIZES |= {"rope_base": 10_000.0, "norm_eps": 1e-5}
+LARGE = {"vocab_size": 32_000, "d_model": 288, "num_heads": 6, "num_layers": 6}
 
 
-def large_page(path: Path) -> Path:
-    """A page with a random model of 15 million weights, which is not trained."""
-    generator = np.random.default_rng(0)
-    width, hidden = SIZES["d_model"], SIZES["d_ff"]
-    shapes: dict[str, Any] = {"tokens": (SIZES["vocab_size"], width), "norm": (width,)}
-    for block in (f"blocks.{i}." for i in range(int(SIZES["num_layers"]))):
-        for norm in ("attention_norm", "feedforward_norm"):
-            shapes[block + norm] = (width,)
-        for name in ("to_queries", "to_keys", "to_values", "to_output"):
-            shapes[f"{block}attention.{name}"] = (width, width)
-        shapes[block + "feedforward.gate"] = (hidden, width)
-        shapes[block + "feedforward.up"] = (hidden, width)
-        shapes[block + "feedforward.down"] = (width, hidden)
+def large_page(path: Path) -> None:
+    """Write the page of a random model of 15 million weights, which is not trained."""
+    model = LlamaLM(LlamaConfig(**LARGE, d_ff=768, max_length=256))
     weights = {
-        name: generator.normal(0, 0.02, shape) if shape[1:] else np.ones(shape)
-        for name, shape in shapes.items()
+        name.removesuffix(".weight"): weight.detach().numpy()
+        for name, weight in model.named_parameters()
     }
-    tokens = [f" w{i}".encode() for i in range(int(SIZES["vocab_size"]))]
+    tokens = [f" w{i}".encode() for i in range(model.config.vocab_size)]
     words = {"tokens": tokens, "special": {0: "<end>"}, "merges": None, "unknown": 1}
+    texts = {"title": "15M", "opening": " w5 w6", "start_id": 0, "end_id": 0}
     living.MOST_WEIGHTS = 10**9
-    page = living.living_page(
-        SIZES, weights, words, title="15M", opening=" w5 w6", start_id=0, end_id=0
-    )
+    page = living.living_page(asdict(model.config), weights, words, **texts)
     path.write_text(page, "utf-8")
-    return path
 
 
 def measure(chromium: Any, path: Path, stories: int, plain: bool) -> str:

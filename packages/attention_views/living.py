@@ -48,7 +48,7 @@ def living_page(
     rope_base and norm_eps of a LLaMA-style model. weights: its matrices "row column"
     and vectors by name: "tokens", "blocks.0.attention_norm", "norm", …; without "head",
     "tokens" is the output matrix, too. tokenizer: "tokens", the bytes of each id;
-    "special", {id: name}; "merges", (left, right, made) in the order of learning, or
+    "special", {id: name}; "merges", (left, right) in the order of learning, or
     None where each token is a whole word; "unknown", the id of any other word.
     opening: how the first story begins; a part of it in braces is the hero, in whose
     place a reader may type another. start_id, end_id: the tokens around a text.

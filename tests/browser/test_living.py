@@ -3,6 +3,7 @@
 import copy
 import math
 import random
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -34,6 +35,7 @@ STEPS = """({ ids, silenced }) => {
     const seen = ids.map((id, i) => model.step(id, i, caches, off));
     const plain = (arrays) => arrays.map((one) => Array.from(one));
     const { logits, weights, streams } = seen.at(-1);
+    model.free(caches);
     return { logits: Array.from(logits), weights: weights.map(plain),
              lens: plain(streams.map((one) => model.read(one))) };
 }"""
@@ -137,6 +139,21 @@ def test_its_logits_maps_and_lens_are_those_of_pytorch(page, teller):
         assert_the_same(page, model, ids)
 
 
+def test_without_webassembly_it_writes_the_same(chromium, address, page, tmp_path):
+    assert page.evaluate("kernels.isFast")
+    html = Path(address.removeprefix("file://")).read_text("utf-8")
+    strict = tmp_path / "strict.html"
+    strict.write_text(html.replace("'wasm-unsafe-eval'", ""), "utf-8")
+    with watched(chromium, strict.as_uri()) as other:
+        for _ in range(3):
+            written(other)
+            assert other.evaluate("story.ids") == page.evaluate("story.ids")
+            for one in (page, other):
+                one.get_by_role("button", name="Roll again").click()
+            written(page)
+        assert not other.evaluate("kernels.isFast")
+
+
 def test_it_writes_what_greedy_writes(page, teller):
     model, tokenizer = rounded(teller[0]), teller[1]
     prompt = [tokenizer.eos_id, *tokenizer.encode(OPENING)]
@@ -167,6 +184,10 @@ def test_it_draws_from_what_decoding_draws_from(page):
         drawn = torch.tensor(page.evaluate(DRAWS, [scores.tolist(), dials]))
         expected = next_token_probabilities(scores[None], temperature, k, p)[0]
         torch.testing.assert_close(drawn, expected, atol=1e-6, rtol=0)
+    scores = torch.randn(300, generator=torch.Generator().manual_seed(1)).round()
+    for k in (1, 2, 128, 129, 300):  # few different scores, so many are equal
+        best = page.evaluate("([s, k]) => likeliest(s, k)", [scores.tolist(), k])
+        assert best == scores.sort(descending=True, stable=True)[1][:k].tolist()
     bits = page.evaluate("surprise(Float32Array.of(0, -110), 1)")
     assert bits == pytest.approx(110 / math.log(2)), "far below what float32 holds"
     throws = """new Set([1, 2, 3].flatMap((seed) =>
@@ -258,6 +279,29 @@ def test_a_dial_acts_on_the_bars_and_the_story_at_once(page):
     assert page.locator(".story").inner_text() != text
 
 
+BARS = """(buttons) => buttons.map((one) => [+one.id.slice(5), ...["--model", "--drawn"]
+    .map((name) => +one.querySelector(".bar").style.getPropertyValue(name))])"""
+TURN = """(values) => { for (const id in values) {
+    place(id).value = values[id]; place(id).dispatchEvent(new Event("input")); } }"""
+
+
+def test_the_bars_are_what_pytorch_gives_and_decoding_draws_from(page, teller):
+    page.locator(".token:visible").nth(30).click()
+    for temperature, step, p in ((0.5, 3, 1.0), (1.3, 3, 0.6), (1.3, 8, 0.25)):
+        page.evaluate(TURN, {"temperature": temperature, "topK": step, "topP": p})
+        written(page)
+        ids = page.evaluate("story.ids.slice(0, asked.i)")
+        with torch.no_grad():
+            logits = rounded(teller[0])(torch.tensor([ids]))[:, -1]
+        k = 2**step if step < 8 else None
+        drawn = next_token_probabilities(logits, temperature, k, p)[0]
+        bars = page.locator("#likely button").evaluate_all(BARS)
+        assert sum(bar[2] for bar in bars) == pytest.approx(1, abs=1e-5)
+        for id, model, filled in bars:
+            assert model == pytest.approx(logits.softmax(-1)[0, id].item(), abs=1e-4)
+            assert filled == pytest.approx(drawn[id].item(), abs=1e-4)
+
+
 MARKED = "(token) => +token.style.getPropertyValue('--surprise')"
 
 
@@ -299,8 +343,11 @@ def test_a_head_is_silenced_beside_the_old_story(page):
     written(page)
     both = page.locator(".story").all_inner_texts()
     assert both[0] == text != both[1] and page.locator(".fork").count() == 1
+    used = page.evaluate("kernels.top")
     page.get_by_role("button", name="Let L2H3 speak").click()
     assert page.locator(".story").count() == 1
+    page.get_by_role("button", name="Silence L2H3").click()
+    assert page.evaluate("kernels.top") == used, "the cache of the twin is used again"
 
 
 def test_it_is_used_by_keys_alone(page):

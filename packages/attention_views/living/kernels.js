@@ -36,7 +36,7 @@ const plainKernels = (memory) => {
       for (let column = 0; column < columns; column += 4) { // four sums do not wait for
         const four = [0, 1, 2, 3].map((i) => Math.min(column + i, columns - 1)); // each other
         const [w0, w1, w2, w3] = four.map((one) => w + one * inner);
-        let [a, b, c, d] = [0, 0, 0, 0];
+        let a = 0, b = 0, c = 0, d = 0;
         for (let k = 0; k < inner; k++) {
           const number = floats[first + k];
           a += number * bytes[w0 + k];

@@ -13,15 +13,16 @@ const toBytes = (text) =>
 const fromBytes = (bytes) => Uint8Array.from(bytes, (byte) => byte.charCodeAt(0));
 
 class Tokenizer {
-  // tokens: the bytes of each id. special: {id: name}. merges: [left, right, made], the
+  // tokens: the bytes of each id. special: {id: name}. merges: [left, right], the
   // first one learned first; null where a token is a whole word.
   constructor({ tokens, special, merges, unknown }) {
     Object.assign(this, { tokens, special, unknown, made: merges && new Map() });
     this.idOf = new Map();
     tokens.forEach((token, id) => id in special || this.idOf.set(token, id));
-    merges?.forEach(([left, right, id], rank) =>
-      this.made.set(`${left} ${right}`, { left, right, id, rank }),
-    );
+    merges?.forEach(([left, right], rank) => {
+      const id = this.idOf.get(tokens[left] + tokens[right]);
+      this.made.set(`${left} ${right}`, { left, right, id, rank });
+    });
   }
 
   encode(text) {
