@@ -29,7 +29,7 @@ FILES = {
     "metrics": "alignment_error_rate bits_per_byte bleu exact_match strongest_links",
     "models": "Classifier DecoderLM EncoderDecoder LlamaLM",
     "norms": "RMSNorm",
-    "page": "share_page show_story",
+    "page": "share_page show_story show_training train_page",
     "parts": "mine",
     "positions": "SinusoidalPositions alibi_bias rotary_table rotate "
     "sinusoidal_positions",

@@ -1,13 +1,14 @@
-"""Send a trained model around: one HTML file in which it writes, or shown in a cell.
+"""Pages to send around: a trained model writes in one, in the other a model is trained.
 
-Turns a model and its tokenizer into plain numbers. Knows nothing of what a page does.
+Turns models, tokenizers and stories into plain numbers. Knows nothing of what a page
+does with them.
 """
 
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path, PurePath
 from typing import Any
@@ -19,6 +20,8 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from attention_views.living import living_page
+from attention_views.training import STILL as TRAINING_STILL
+from attention_views.training import training_page
 from course_utils.checks import (
     check_eval,
     check_index,
@@ -27,11 +30,25 @@ from course_utils.checks import (
     describe,
 )
 from course_utils.tokenizer import BYTE_OF, Tokenizer
+from known_worlds.stories import Story, story
+from known_worlds.story_grammar import END, load_grammar
+from known_worlds.story_graph import build_graph, read
 from lesson_plots import style
 
 OPENING = "Once upon a time, there was a little {girl named Lily}."
 TITLE = "A storyteller that fits into a page"
 HINT = "Run this cell, or trust the notebook, to let the model write here."
+TRAINING_TITLE = "A page that learns to tell stories"
+TRAINING_HINT = "Run this cell, or trust the notebook, to train the model here."
+TRAINING_ALT = (
+    "A page in which a model has learned: its loss falls from 6.7 past the line "
+)
+TRAINING_ALT += (
+    "of the bigram almost to the floor, and below it stands a story of its own."
+)
+# The stories of notebook 00, by number, and how many words it reads at a time.
+PLOTS = ["lost_way", "stuck_kite", "hurt_animal", "dark"]
+TRAINED, HELD, WINDOW = range(10_000), range(10**6, 10**6 + 500), 192
 # JupyterLab opens what is behind a link without its scripts; a button opens a real tab.
 FRAME = """<div class="storyteller">
 <p><a href="{source}" data-source="{source}" target="_blank">{title}: the page in a
@@ -49,7 +66,7 @@ tab of its own.</a>
   const link = root.querySelector("a");
   const frame = document.createElement("iframe");
   frame.title = link.textContent;
-  frame.sandbox = "allow-scripts";
+  frame.sandbox = "allow-scripts allow-downloads";
   frame.style = "width: 100%; height: min(620px, 70vh); border: 0";
   root.append(frame);
   const inLab = document.getElementById("jupyter-config-data");
@@ -115,6 +132,60 @@ def share_page(
         start_id=start_id,
         end_id=tokenizer.eos_id,
     )
+    return _written(page, path)
+
+
+def train_page(path: str | Path, *, title: str = TRAINING_TITLE) -> Path:
+    """Write a page in which a reader trains the decoder of notebook 00; its path.
+
+    The file of 300 KB needs no network. It brings the stories of the notebook, and the
+    floor of their loss: what a model would have that knows the whole world.
+    """
+    check_type(str | Path, path=path)
+    check_type(str, title=title)
+    trained, held = (
+        [one for one in map(story, n) if one.plot in PLOTS] for n in (TRAINED, HELD)
+    )
+    trained = _words(one.text for one in trained)
+    id_of = {word: i for i, word in enumerate(dict.fromkeys(trained))}
+    words = _words(one.text for one in held)
+    ids = [[id_of[word] for word in part] for part in (trained, words)]
+    about = {"title": title, "hero": OPENING, "floor": _floor(held)}
+    return _written(training_page(list(id_of), *ids, **about), path)
+
+
+def _split(text: str) -> list[str]:
+    return re.findall(r" ?\w+| ?[^\w\s]", text)
+
+
+def _words(texts: Iterable[str]) -> list[str]:
+    return [word for text in texts for word in ["<end>", *_split(text)]]
+
+
+def _floor(stories: Sequence[Story]) -> float:
+    """The loss on the windows that begin with a story, of a model that knows the world.
+
+    It knows that there are only these plots, and the rest of the grammar.
+    """
+    grammar = load_grammar()
+    others = {*grammar.plots} - {*PLOTS}
+    sections = {k: v for k, v in grammar.sections.items() if k not in others}
+    graph = build_graph(replace(grammar, sections=sections))
+    costs, starts = [], []  # of each word after the first <end>
+    for one in stories:
+        starts.append(len(costs))
+        for token, (p, _) in zip(
+            one.tokens, read(one.tokens, graph, grammar.slots), strict=True
+        ):
+            # A token such as `."` is two words: the last one pays, once it is known.
+            costs += [0.0] * (len(_split(token)) - 1 if token != END else 0) + [
+                -math.log(p)
+            ]
+    windows = [costs[i : i + WINDOW] for i in starts if i + WINDOW < len(costs)]
+    return math.fsum(map(math.fsum, windows)) / (WINDOW * len(windows))
+
+
+def _written(page: str, path: str | Path) -> Path:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8", newline="\n")
@@ -138,9 +209,7 @@ def show_story(
     about = {"title": title, "opening": opening, "start_id": start_id}
     path = share_page(model, tokenizer, path, **about)
     check_eval(model)
-    about = {"source": escape(_address(path)), "title": escape(title), "hint": HINT}
-    frame = FRAME.format(**about)
-    display({"text/html": frame, "text/plain": f"{title}. {HINT}"}, raw=True)
+    _show_frame(path, title, HINT)
     start = tokenizer.eos_id if start_id is None else start_id
     begun = [start, *tokenizer.encode(opening.translate({123: "", 125: ""}))]
     ids, bits = _story(model, begun, tokenizer.eos_id)
@@ -151,6 +220,20 @@ def show_story(
     alt += f"“{words[int(bits.argmax())].strip()}”."
     surprises = [*(bits / 7).clamp(max=1).tolist(), 0.0]
     style.show(_still([*words, *going_on], surprises), alt)
+
+
+def show_training(path: str | Path = "runs/training.html") -> None:
+    """Write the page of `train_page` and show it in a frame, with a picture below."""
+    _show_frame(train_page(path), TRAINING_TITLE, TRAINING_HINT)
+    about = {"image/png": {"alt": TRAINING_ALT, "width": 640}}
+    still = {"image/png": TRAINING_STILL.read_bytes(), "text/plain": TRAINING_ALT}
+    display(still, metadata=about, raw=True)
+
+
+def _show_frame(path: Path, title: str, hint: str) -> None:
+    about = {"source": escape(_address(path)), "title": escape(title), "hint": hint}
+    frame = FRAME.format(**about)
+    display({"text/html": frame, "text/plain": f"{title}. {hint}"}, raw=True)
 
 
 def _check_texts(**texts: str) -> None:

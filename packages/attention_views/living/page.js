@@ -118,10 +118,12 @@ class Story {
     if (this.ids.slice(0, this.first).includes(tokenizer.unknown))
       notes.push("It does not know every word of this.");
     this.status.textContent = notes.join(" ");
+    whenWritten();
   }
 }
 
 let [story, twin, asked] = [null, null, null];
+let whenWritten = () => {}; // what else a page does when a story stands there
 
 // The opening that a reader means. A few words without a stop are a hero: a name, which
 // goes behind "girl named", or what stands in its place, such as "dragon" or "a dragon".
