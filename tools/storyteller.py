@@ -1,6 +1,6 @@
-"""The storyteller's page: write it for the book, and take its pictures for the README.
+"""The pages that live: write them for the book, and take their pictures.
 
-`make book` and `make stills`. The pictures are taken in Chromium, from the real page.
+`make book` and `make stills`. The pictures are taken in Chromium, from the real pages.
 """
 
 import sys
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from PIL import Image
 
+from attention_views.training import STILL
 from course_utils import pretrained
-from course_utils.page import share_page
+from course_utils.page import share_page, train_page
 
 IMAGES = Path(__file__).parents[1] / "images"
 ZOG = "Once upon a time, there was a little {robot named Zog}."
@@ -24,7 +25,8 @@ BEGIN = (
 
 
 def write_page(path: Path) -> Path:
-    """The shipped storyteller as a page; beside it the one of notebook 14."""
+    """The shipped storyteller as a page; beside it those of 14 and 00."""
+    train_page(path.with_name("training.html"))
     model, tokenizer = pretrained.load("tinystories")
     of_14 = path.with_name(f"14_{path.name}")
     share_page(model, tokenizer, of_14, opening=ZOG)
@@ -79,8 +81,30 @@ def take_pictures() -> None:
     )
 
 
+def take_still() -> None:
+    """Train in the page, half a minute, and keep what it looks like in the end."""
+    from tools.browser_page import browser, watched
+
+    with tempfile.TemporaryDirectory() as folder, browser() as chromium:
+        address = train_page(Path(folder) / "page.html").as_uri()
+        with watched(chromium, address, color_scheme="light") as page:
+            page.set_viewport_size(SIZE | {"width": 900})
+            page.locator("#start").click()
+            page.locator("body[data-state=done]").wait_for(timeout=600_000)
+            page.locator(".story:not([aria-busy])").wait_for()
+            page.locator("#own").evaluate("(own) => own.remove()")
+            story = page.locator("article").bounding_box()
+            assert story is not None
+            high = story["y"] + story["height"] + 8
+            clip = {"x": 30, "y": 20, "width": 840, "height": high - 20}
+            taken = page.screenshot(full_page=True, clip=clip)
+    picture = Image.open(BytesIO(taken)).convert("RGB")
+    picture.quantize(64, dither=Image.Dither.NONE).save(str(STILL), optimize=True)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "page":
         print(write_page(Path(sys.argv[2])))
     else:
+        take_still()
         take_pictures()

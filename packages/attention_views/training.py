@@ -7,16 +7,15 @@ import zlib
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from itertools import chain
 
-from attention_views.living import filled, source
+from attention_views.living import file, filled, source
 from attention_views.page import lines_of, safe_json
 from attention_views.typeface import font_face
 
 TRAINER = ("living/kernels.js", "training/decoder.js", "training/trainer.js")
 PAGE = ("kit.js", "living/sampling.js", "living/page.js", "training/train.js")
-STILL = files("attention_views").joinpath("training", "still.png")
+STILL = file("still.png", "training")
 
 
 def training_page(
@@ -41,7 +40,7 @@ def training_page(
         "style": font_face() + _joined("living/page.css", "training/train.css"),
         "known": safe_json(known),
         "stories": b64encode(zlib.compress(_packed([*train, *held]), 9)).decode(),
-        "kernels": b64encode(_bytes("living/kernels.wasm")).decode(),
+        "kernels": b64encode(file("kernels.wasm").read_bytes()).decode(),
         "trainer": _joined(*TRAINER),
         "script": _joined(*PAGE),
         "writing": source("writing.html"),
@@ -55,10 +54,6 @@ def _packed(ids: Sequence[int]) -> bytes:
         (id,) if id < 240 else (240 + (id - 240) // 256, (id - 240) % 256) for id in ids
     )
     return bytes(chain.from_iterable(pairs))
-
-
-def _bytes(path: str) -> bytes:
-    return files("attention_views").joinpath(path).read_bytes()
 
 
 def _joined(*paths: str) -> str:

@@ -127,16 +127,19 @@ const enter = (next) => {
 };
 
 const startRun = () => {
+  quiet();
   const chosen = settings();
   runs.push({ ...chosen, color: COLORS[runs.length % COLORS.length], losses: [], looks: [] });
   const shape = { ...SIZES, words: tokenizer.words.length, layers: chosen.layers, batch: 2 };
-  decoder = makeDecoder(shape, new Kernels(kernelCode));
+  const kernels = new Kernels(kernelCode);
+  decoder = makeDecoder(shape, kernels);
   place("back").max = place("back").value = 0;
   listHeads(chosen.layers);
   clock = [];
   send({ begin: { ...chosen, kernels: kernelCode } });
   enter("running");
-  say("It starts with random numbers.");
+  const slow = " This browser has no WebAssembly, so it will take several times as long.";
+  say(`It starts with random numbers.${kernels.isFast ? "" : slow}`);
 };
 const press = () => {
   if (state === "running" || state === "paused") {
@@ -240,8 +243,16 @@ const drawRuns = () => {
 
 // --- back in time ----------------------------------------------------------------------------------------
 
+// Nothing writes on with other weights or words.
+const quiet = () => {
+  if (!story) return;
+  close();
+  silence(null);
+  story.turn = null;
+};
 const restart = () => {
-  if (story) silence(null);
+  quiet();
+  if (place("refused").textContent) place("opening").value = place("refused").textContent = "";
   story ??= new Story(new Set());
   place("after").hidden = false;
   turnTo(0, true);
@@ -274,8 +285,7 @@ const listHeads = (layers) => {
   const list = emptied("head");
   for (let layer = layers - 1; layer >= 0; layer--)
     for (let h = 0; h < SIZES.heads; h++) make(list, "option", { value: `${layer}.${h}` }, headName([layer, h]));
-  list.disabled = !layers;
-  place("map").hidden = !layers;
+  place("looks").hidden = !layers;
 };
 const color = ramp(SEQUENTIAL);
 
@@ -289,7 +299,7 @@ const inside = () => {
     line(make(make(next, "li"), "div", { class: "row" }), shown(id), chances[id], chances[id]);
   const [layer, h] = place("head").value.split(".").map(Number);
   const count = Math.min(story.seen.length, SHOWN_WORDS);
-  if (place("map").hidden || count < 2) return;
+  if (place("looks").hidden || count < 2) return;
   const cells = new Array(count * count).fill(null);
   for (let i = 0; i < count; i++)
     story.seen[i].weights[layer][h].forEach((weight, k) => (cells[i * count + k] = weight));
@@ -327,6 +337,7 @@ const learnFrom = ({ words, train, held, hero, floor, first }) => {
   const often = [...heroes].sort((a, b) => b[1] - a[1]).slice(0, 6);
   Object.assign(data, { endId, startId: endId, hero, floor, opening: first });
   data.heroes = floor ? often.map(([id]) => words[id].trim()) : [];
+  quiet();
   document.querySelector(".begin").hidden = place("after").hidden = true;
   place("opening").value = "";
   turn();
