@@ -32,11 +32,15 @@ def test_the_package_is_found_from_any_folder(tmp_path):
 
 
 def test_the_make_commands_of_the_pages_exist():
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z-]+):", makefile, re.M)
     for name in ("README.md", "CONTRIBUTING.md", "notebooks/book/running.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        for command in re.findall(r"(?:`|^|=3 )make\s+([a-z-]+)", text, re.M):
+        make = r"(?:`|^|^    |=3 )make\s+([a-z-]+)([^`\n]*)"
+        for command, options in re.findall(make, text, re.M):
             assert command in targets, f"{name}: make {command}"
+            for variable in re.findall(r"\b([A-Z]+)=", options):
+                assert f"$({variable})" in makefile, f"{name}: {variable}"
         tasks = re.findall(r"-m tools\.working_copies ([a-z]+)", text)
         assert {*tasks} <= {"lab", "reset"}, f"{name}: {tasks}"
 
