@@ -90,8 +90,9 @@ def refresh(path: Path, data: str | None = None, keep: bool = False) -> list[str
 
 
 def store_text(path: Path) -> bool:
-    """Store a notebook in its normal form if, since the last commit, nothing on which
-    its outputs rest has changed: no cell is run. Whether it has been stored.
+    """Store a notebook without a run if, since the last commit, only text has changed.
+
+    Returns whether that was so.
     """
     notebook = nbformat.read(path, as_version=4)
     normalise(notebook, path.name[:2])
@@ -146,25 +147,23 @@ def told_by_luck(cells: list[dict]) -> list[str]:
 def normalise(notebook: dict, prefix: str) -> None:
     """Remove from an executed notebook, in place, what changes from run to run.
 
-    A new cell is named `prefix-NNN` by the next free number, others keep their names;
-    code cells are counted 1, 2, …; tracebacks are dropped, and of the metadata all but
-    what the course uses. A cell that is folded in JupyterLab gets the tag that folds it
-    in the book.
+    A new cell is named `prefix-NNN` by a free number, others keep their names; code
+    cells are counted 1, 2, …; tracebacks are dropped, and of the metadata all but what
+    the course uses. A cell that is folded in JupyterLab gets the tag that folds it in
+    the book.
     """
     notebook["nbformat"] = 4
     notebook["nbformat_minor"] = 5
     made_with = {k: v for k, v in notebook["metadata"].items() if k == "made_with"}
     language = {"language_info": {"name": "python"}}
     notebook["metadata"] = {"kernelspec": dict(KERNELSPEC)} | language | made_with
-    named = {}
+    known = {cell.get("id") for cell in notebook["cells"]}
+    free = (n for n in itertools.count(1) if f"{prefix}-{n:03d}" not in known)
+    seen, count = set(), 0
     for cell in notebook["cells"]:
-        if re.fullmatch(rf"{prefix}-\d{{3}}", cell.get("id", "")):
-            named.setdefault(cell["id"], cell)
-    numbers = itertools.count(1 + max((int(name[-3:]) for name in named), default=0))
-    count = 0
-    for cell in notebook["cells"]:
-        if named.get(cell.get("id")) is not cell:
-            cell["id"] = f"{prefix}-{next(numbers):03d}"
+        if cell.get("id") in seen or not cell.get("id", "").startswith(f"{prefix}-"):
+            cell["id"] = f"{prefix}-{next(free):03d}"
+        seen.add(cell["id"])
         metadata = {name: cell["metadata"].get(name) for name in PRESERVED_METADATA}
         cell["metadata"] = {name: value for name, value in metadata.items() if value}
         if (metadata["jupyter"] or {}).get("source_hidden"):  # folded, in the book too
@@ -198,9 +197,9 @@ def main(arguments=None):
                 continue
             book = json.loads(path.read_text("utf-8"))
             data = now if touches_real_data(book) else None
-            made_with = book["metadata"].get("made_with", {}).get("data", data)
-            keep = data is not None and made_with != data and not given.force
-            notes = refresh(path, made_with if keep else data, keep)
+            stored = book["metadata"].get("made_with", {}).get("data", data)
+            keep = bool(data) and stored != data and not given.force
+            notes = refresh(path, stored if keep else data, keep)
             seconds = time.perf_counter() - start
             print(f"{seconds:.0f} s", *notes, sep="\n  ", flush=True)
     except ValueError as problem:

@@ -1,7 +1,4 @@
-"""All answers of `answers_NN.py`, and a judge that computes each known mistake once.
-
-An exercise without answers there is judged by its own reference.
-"""
+"""Right answers, and a judge that computes each known mistake once."""
 
 import dataclasses
 import functools
@@ -25,7 +22,7 @@ for path in sorted(Path(__file__).parent.glob("answers_[0-9][0-9].py")):
     module = importlib.import_module(f"tests.exercises.{path.stem}")
     RIGHT_ANSWERS |= module.RIGHT_ANSWERS
 for name, exercise in BANK.items():
-    if name not in RIGHT_ANSWERS:
+    if name not in RIGHT_ANSWERS:  # without another one, its own
         RIGHT_ANSWERS[name] = [as_answer(name, exercise.reference)]
 CODING = [name for name in RIGHT_ANSWERS if name in BANK and not BANK[name].predicts]
 PREDICTED = [name for name in RIGHT_ANSWERS if name in BANK and BANK[name].predicts]
