@@ -19,7 +19,7 @@ from named_mistakes.buttons import show_with_buttons
 from named_mistakes.checking import examine
 from named_mistakes.describing import describe
 from named_mistakes.exercise import Exercise
-from named_mistakes.keeping import keep, keeps, kept
+from named_mistakes.keeping import keep, kept, kept_folder
 from named_mistakes.memory import keep_score, remember, remembered  # noqa: F401 (16)
 from named_mistakes.report import Report
 from named_mistakes.running import isolated
@@ -173,7 +173,7 @@ def progress(notebook: str | int | None = None) -> None:
 
 def _whose(names: list[str], entries: dict[str, dict]) -> Iterator[str]:
     """Sentences on whose these parts are; none outside working copies."""
-    if not names or not keeps():
+    if not names or kept_folder() is None:
         return
     found = {name: kept(find(name)) for name in names}
     mine = [name for name in names if found[name][0]]

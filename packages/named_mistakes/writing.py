@@ -10,6 +10,7 @@ import ast
 import dis
 import inspect
 import linecache
+import math
 import re
 import sys
 import textwrap
@@ -21,9 +22,10 @@ import torch
 
 LONGEST = 2000  # characters of a constant
 HOMES = "torch torch.nn.functional math einops typing itertools functools operator"
-PLAIN = (bool, int, str, bytes, complex, range, slice, type(None), type(...))
 LAZY = "from __future__ import annotations"  # their names need no meaning
 READS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_CLASSDEREF"}
+BUILT_IN = {one.__name__: one for one in (dict, frozenset, range, set, slice)}
+IN_CONSTANTS = {"torch": torch, "re": re, "inf": math.inf, "nan": math.nan}
 
 
 class NotPortableError(Exception):
@@ -74,7 +76,7 @@ class _File:
             cure = "hand over a function that builds it or calls it"
             raise NotPortableError(f"it is no function but a {cls.__name__}: {cure}")
         else:
-            self.body.append(f"{name} = {self.literal(name, value)}")
+            self.body.append(f"{name} = {self.constant(name, value)}")
 
     def take(self, name: str, value: Any) -> None:
         if self.meaning.setdefault(name, value) is not value:
@@ -99,36 +101,24 @@ class _File:
         if own and own != name:
             self.body.append(f"{name} = {own}")
 
-    def literal(self, name: str, value: Any) -> str:
-        """A constant as it is written."""
-        text = _literal(value)
-        if text is None or len(text) > LONGEST:
+    def constant(self, name: str, value: Any) -> str:
+        """A constant as it is written, if reading it gives the same."""
+        text = repr(value)
+        if isinstance(value, torch.Tensor):
+            text = f"torch.tensor({value.tolist()}, dtype={value.dtype})"
+        try:
+            read = eval(text, {"__builtins__": BUILT_IN} | IN_CONSTANTS)
+            same = type(read) is type(value) and repr(read) == repr(value)
+        except Exception:  # it has no source
+            same = False
+        if not same or len(text) > LONGEST:
             raise NotPortableError(
                 f"`{name}` is a {type(value).__name__} from outside of the function: "
                 f"make `{name}` an argument, or build it inside"
             )
-        for module in (torch, re):
-            if f"{module.__name__}." in text and not isinstance(value, str):
-                self.define(module.__name__, module)
+        for used in IN_CONSTANTS.keys() & _reads(text):
+            self.define(used, IN_CONSTANTS[used])
         return text
-
-
-def _literal(value: Any) -> str | None:
-    kind = type(value)
-    if kind in PLAIN or isinstance(value, torch.dtype):
-        return repr(value)
-    if kind is float:
-        return repr(value) if abs(value) < float("inf") else f'float("{value}")'
-    if kind in (tuple, list, set, frozenset):
-        parts = [_literal(one) for one in value]
-        return None if None in parts else f"{kind.__name__}([{', '.join(parts)}])"
-    if kind is dict and (pairs := _literal(list(value.items()))):
-        return f"dict({pairs})"
-    if kind is torch.Tensor and value.numel() <= 64 and not value.requires_grad:
-        return f"torch.tensor({_literal(value.tolist())}, dtype={value.dtype})"
-    if kind is re.Pattern:
-        return f"re.compile({value.pattern!r}, {value.flags})"
-    return None
 
 
 def _import_line(name: str, value: Any) -> str | None:
@@ -137,7 +127,7 @@ def _import_line(name: str, value: Any) -> str | None:
         renamed = f" as {name}" if name != value.__name__ else ""
         return f"import {value.__name__}{renamed}"
     home = getattr(value, "__module__", None) or ""
-    if type(value) in PLAIN or home == "__main__":
+    if value is None or home == "__main__":
         return None
     names = [getattr(value, "__qualname__", None), getattr(value, "__name__", None)]
     for module in (*HOMES.split(), home.partition(".")[0], home):
@@ -151,8 +141,7 @@ def _known_to(plain: Any) -> dict[str, Any]:
     """What the names in a function or class mean."""
     if not isinstance(plain, FunctionType):
         return vars(sys.modules[plain.__module__])
-    around = inspect.getclosurevars(plain).nonlocals
-    return plain.__globals__ | around
+    return plain.__globals__ | inspect.getclosurevars(plain).nonlocals
 
 
 def _reads(source: str | CodeType) -> Iterator[str]:

@@ -31,6 +31,21 @@ def turn_by_chunks(x, start, base):
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 
 
+def rotary_by_loops(queries, keys, values, start, base):
+    def turned(x):
+        columns, half = list(x.double().unbind(-1)), x.shape[-1] // 2
+        for i in range(half):
+            cos, sin = torch.ones(2, x.shape[2], dtype=torch.float64)
+            for t in range(x.shape[2]):
+                angle = (start + t) / base ** (i / half)
+                cos[t], sin[t] = math.cos(angle), math.sin(angle)
+            a, b = columns[i], columns[half + i]
+            columns[i], columns[half + i] = a * cos - b * sin, a * sin + b * cos
+        return torch.stack(columns, dim=-1).to(x.dtype)
+
+    return turned(queries), turned(keys), values
+
+
 def alibi_by_einsum(num_heads, query_length, key_length):
     rates = 2 ** torch.linspace(-8 / num_heads, -8, num_heads)
     places = torch.arange(key_length, dtype=rates.dtype)
@@ -43,7 +58,12 @@ RIGHT_ANSWERS = {
     "positions.step": [steps_by_complex],
     "positions.hand": [30 / 10_000 ** (8 / 16)],
     "positions.rotary": [
-        lambda q, k, v, *at: [turn_by_chunks(q, *at), turn_by_chunks(k, *at), v.clone()]
+        rotary_by_loops,
+        lambda q, k, v, *at: [
+            turn_by_chunks(q, *at),
+            turn_by_chunks(k, *at),
+            v.clone(),
+        ],
     ],
     "positions.alibi": [alibi_by_einsum],
 }

@@ -28,8 +28,21 @@ def attend_by_groups(x, wq, wk, wv, wo, table, num_heads):
     return rearrange(context, "b g s q d -> b q (g s d)") @ wo.T
 
 
+def norm_by_loops(x, scale, eps):
+    rows = []
+    for row in x.flatten(0, 1):
+        size = (sum(number**2 for number in row) / len(row) + eps) ** 0.5
+        rows.append(
+            torch.stack([s * n / size for s, n in zip(scale, row, strict=True)])
+        )
+    return torch.stack(rows).view(x.shape)
+
+
 RIGHT_ANSWERS = {
-    "llama.rms_norm": [lambda x, scale, eps: F.rms_norm(x, scale.shape, scale, eps)],
+    "llama.rms_norm": [
+        norm_by_loops,
+        lambda x, scale, eps: F.rms_norm(x, scale.shape, scale, eps),
+    ],
     "llama.swiglu": [
         lambda x, g, u, d: F.linear(F.silu(F.linear(x, g)) * F.linear(x, u), d)
     ],

@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 from torch.nn.functional import cross_entropy
 
 from course_utils import LlamaLM, mine
 from course_utils.config import LlamaConfig
 from named_mistakes import check
-from named_mistakes.banks import parts
+from named_mistakes.banks import find_banks, parts
 from named_mistakes.keeping import SWITCH
-from named_mistakes.session import find
 
 ROOT = Path(__file__).parents[2]
 EXERCISES = ROOT / "tests" / "exercises"
@@ -48,9 +48,8 @@ class PartsLlama(LlamaLM):
         return mine["llama.rms_norm"](x, norm.weight, norm.eps)
 
     def block(self, block, x):
-        matrices = [
-            getattr(block.feedforward, n).weight for n in ("gate", "up", "down")
-        ]
+        gate = block.feedforward
+        matrices = gate.gate.weight, gate.up.weight, gate.down.weight
         return mine["blocks.block"](
             x,
             partial(self.normed, block.attention_norm),
@@ -67,11 +66,9 @@ class PartsLlama(LlamaLM):
         v = split(layer.to_values(x), layer.num_kv_heads)
         q, k, v = mine["positions.rotary"](q, k, v, 0, self.config.rope_base)
         k, v = repeat(k, layer.num_heads), repeat(v, layer.num_heads)
-        hidden = mine["masks.causal"](x.shape[1])
-        weights = mine["masks.weights"](mine["attention.scores"](q, k), hidden)
-        return layer.to_output(
-            mine["heads.merge"](mine["attention.context"](weights, v))
-        )
+        scores, mask = mine["attention.scores"](q, k), mine["masks.causal"](x.shape[1])
+        context = mine["attention.context"](mine["masks.weights"](scores, mask), v)
+        return layer.to_output(mine["heads.merge"](context))
 
 
 def window():
@@ -83,41 +80,33 @@ def window():
     return PartsLlama(config), torch.randint(64, (2, 24))
 
 
-def cells(style):
-    """(source of a cell, what it then defines -> {exercise: answer})."""
+def answers(style):
+    """(exercise, source of a cell, what then is the answer) from one of the stores."""
     if style == "outsiders":
-        for line in (EXERCISES / "outsiders.jsonl").read_text("utf-8").splitlines():
-            answer = json.loads(line)
-            if answer["verdict"] == "right":
-                yield (
-                    answer["answer"],
-                    lambda space, a=answer: {a["exercise"]: space[a["name"]]},
-                )
-    if style == "loops":
-        for path in sorted(EXERCISES.glob("answers_*.py")):
-            yield (
-                path.read_text("utf-8"),
-                lambda space: {
-                    name: some[0] for name, some in space["RIGHT_ANSWERS"].items()
-                },
-            )
-    if style == "solutions":
-        for name in parts():
-            reference = inspect.unwrap(find(name).reference)
-            bank = Path(inspect.getsourcefile(reference)).read_text("utf-8")
-            yield bank, lambda space, n=name, r=reference.__name__: {n: space[r]}
+        lines = (EXERCISES / "outsiders.jsonl").read_text("utf-8").splitlines()
+        for line in filter(
+            lambda one: one["verdict"] == "right", map(json.loads, lines)
+        ):
+            yield line["exercise"], line["answer"], line["name"]
+    for number, bank in find_banks().items():
+        for name, reference in (
+            (one.name, inspect.unwrap(one.reference)) for one in bank
+        ):
+            if style == "loops":
+                text = (EXERCISES / f"answers_{number}.py").read_text("utf-8")
+                yield name, text, f"RIGHT_ANSWERS[{name!r}][0]"
+            if style == "solutions":
+                text = Path(inspect.getsourcefile(reference)).read_text("utf-8")
+                yield name, text, reference.__name__
 
 
 def answer_all(style):
     """Check an answer to each part, as a notebook would."""
-    from IPython.core.interactiveshell import InteractiveShell
-
     shell = InteractiveShell.instance()
-    for source, answers in cells(style):
-        shell.run_cell(source).raise_error()
-        for name, answer in answers(shell.user_ns).items():
-            if name in parts():
-                check(name, answer)
+    for name, source, answer in answers(style):
+        if name in parts():
+            shell.run_cell(source).raise_error()
+            check(name, eval(answer, shell.user_ns))
 
 
 def use(style):
@@ -140,14 +129,14 @@ def in_a_process(task, style, folder):
     """Run `answer_all` or `use` in a new process, in a folder of working copies."""
     (folder / "pyproject.toml").write_text(SETTINGS, "utf-8")
     code = f"from tests.support.all_parts import *; {task}({style!r})"
-    places = ROOT, ROOT / "packages", BANKS
-    environment = os.environ | {
-        SWITCH: "1",
-        "PYTHONPATH": os.pathsep.join(map(str, places)),
-    }
-    command = [sys.executable, "-c", code]
+    folders = os.pathsep.join([str(ROOT), str(ROOT / "packages"), BANKS])
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=os.environ | {SWITCH: "1", "PYTHONPATH": folders},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     ).stdout
 
 
