@@ -188,7 +188,7 @@ def main(arguments=None):
     now = data_fingerprint()
     try:
         paths = [find_notebook(number, folder) for number in given.notebooks]
-        paths = paths or sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+        paths = paths or sorted(folder.glob("*.ipynb"))
         for path in paths:
             start = time.perf_counter()
             print(path.name, end=" … ", flush=True)

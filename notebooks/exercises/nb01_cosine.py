@@ -172,7 +172,10 @@ def _lists(generator):
             colors[-1] = asked
         return asked, torch.tensor(others[:items]), colors
 
-    return [one(3), one(5), one(6), one(1)]
+    asked, animals, colors = one(3)
+    again = [(asked, animals.flip(0), colors), (asked, animals, colors.roll(1))]
+    again.append((colors[colors != asked][0].item(), animals, colors))
+    return [(asked, animals, colors), one(5), one(6), one(1), *again]
 
 
 def _one_hot(ids):

@@ -1,4 +1,4 @@
-"""Exercises of notebook 02: cut into heads, put together again, count, a whole layer.
+"""Exercises of notebook 02: cut into heads, put together again, a whole layer.
 
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
@@ -178,112 +178,6 @@ MERGE = Exercise(
         "Now `reshape` joins the last two axes into one that is h·d wide.",
     ),
     trains=True,
-)
-
-
-# --- count -------------------------------------------------------------------------
-
-
-def count(d_model: int, num_heads: int, head_dim: int) -> int:
-    """Parameters of a multi-head layer, biases included."""
-    width = num_heads * head_dim
-    three_inward = 3 * (d_model * width + width)
-    return three_inward + width * d_model + d_model
-
-
-def _four(m, w):
-    return 4 * m * w + 3 * w + m
-
-
-COUNT = Exercise(
-    name="heads.count",
-    statement="Gives the number of parameters, biases included, of a layer with this "
-    "d_model, num_heads and head_dim. So you know what a layer costs before you build "
-    "it.",
-    takes=("d_model", "num_heads", "head_dim"),
-    reference=count,
-    cases=lambda generator: [(64, 3, 10), (12, 2, 5), (30, 7, 4), (5, 1, 1)],
-    mistakes=(
-        Mistake(
-            name="biases forgotten",
-            function=lambda m, h, d: 4 * m * h * d,
-            hint="All four matrices are there. What else does nn.Linear hold?",
-            more="Each of the four layers adds one number per *output*.",
-        ),
-        Mistake(
-            name="the output projection forgotten",
-            function=lambda m, h, d: 3 * (m * h * d + h * d),
-            hint="Queries, keys and values are there. What leads back to d_model?",
-            more="W_o goes from num_heads · head_dim to d_model, and has a bias.",
-        ),
-        Mistake(
-            name="head_dim ignored",
-            function=lambda m, h, d: _four(m, m),
-            hint="Right for the standard layer. Here the heads need not add up to "
-            "d_model.",
-            more="The projections are num_heads · head_dim wide.",
-        ),
-        Mistake(
-            name="head_dim is computed from d_model",
-            function=lambda m, h, d: _four(m, m // h * h),
-            hint="You divide d_model by the number of heads. One of the three "
-            "arguments is not used then.",
-            more="Here the heads need not add up to d_model: head_dim says how wide "
-            "one is.",
-        ),
-        Mistake(
-            name="one head only",
-            function=lambda m, h, d: _four(m, d),
-            hint="That is a layer with a single head.",
-            more="Side by side, the heads are num_heads · head_dim wide.",
-        ),
-        Mistake(
-            name="the last bias has the width of the heads",
-            function=lambda m, h, d: 4 * (m * h * d + h * d),
-            hint="The matrices are right, one bias is not. What comes out of W_o?",
-            more="A bias is as long as the *output* of its layer.",
-        ),
-        Mistake(
-            name="an output bias for each head",
-            function=lambda m, h, d: 4 * m * h * d + 3 * h * d + h * m,
-            hint="The matrices are right. How many biases does the output projection "
-            "have?",
-            more="W_o is one nn.Linear for all heads together, with one bias.",
-        ),
-        Mistake(
-            name="the output bias forgotten",
-            function=lambda m, h, d: 4 * m * h * d + 3 * h * d,
-            hint="Four matrices and three biases. Which layer has none in your count?",
-            more="Each of the four layers adds one number per *output*.",
-        ),
-        Mistake(
-            name="every bias has the width of the model",
-            function=lambda m, h, d: 4 * m * h * d + 4 * m,
-            hint="The matrices are right. What comes out of the projections of "
-            "queries, keys and values?",
-            more="A bias is as long as the *output* of its layer.",
-        ),
-        Mistake(
-            name="the output matrix reads one head only",
-            function=lambda m, h, d: 3 * (m * h * d + h * d) + d * m + m,
-            hint="Queries, keys and values are right. How many heads does the output "
-            "projection read?",
-            more="W_o takes all heads side by side, not one after the other.",
-        ),
-        Mistake(
-            name="a square output matrix",
-            function=lambda m, h, d: 3 * (m * h * d + h * d) + m * m + m,
-            hint="Queries, keys and values are right. What goes into the output "
-            "projection?",
-            more="W_o takes all heads side by side and gives d_model numbers.",
-        ),
-    ),
-    hint=(
-        "The layer holds four nn.Linear. How many numbers does one have, with its "
-        "bias?",
-        "in · out for the matrix, and out for the bias.",
-        "Three lead from d_model to num_heads · head_dim, the fourth leads back.",
-    ),
 )
 
 
@@ -512,4 +406,4 @@ LAYER = Exercise(
 )
 
 
-EXERCISES = (SPLIT, MERGE, COUNT, LAYER)
+EXERCISES = (SPLIT, MERGE, LAYER)

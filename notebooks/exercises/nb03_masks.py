@@ -396,7 +396,10 @@ WINDOW = Exercise(
             more="torch.ones has an argument dtype; & then joins the two.",
         ),
     ),
-    hint="Two masks joined: not after me, and not too long before me.",
+    hint=(
+        "Draw the rows of five words for width 2. Which cells are open?",
+        "Two masks joined: not after me, and not too long before me.",
+    ),
 )
 
 

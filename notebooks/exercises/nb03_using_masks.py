@@ -1,4 +1,4 @@
-"""Exercises of notebook 03: what masks are for. Weights, labels, new words, others.
+"""Exercises of notebook 03: what masks are for. Weights, labels, others.
 
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
@@ -9,10 +9,6 @@ from torch import Tensor
 from course_utils.attention import attention_weights
 from course_utils.masks import causal_mask, combine_masks, padding_mask
 from named_mistakes import Exercise, Mistake
-
-
-def _ones(rows, columns):
-    return torch.ones(rows, columns, dtype=torch.bool)
 
 
 def _tokens(generator, rows, length):
@@ -161,7 +157,11 @@ WEIGHTS = Exercise(
             "must.",
         ),
     ),
-    hint="Two steps: a very low score before the softmax, and zeros after it.",
+    hint=(
+        "Which score gives a share of next to nothing? And what does softmax give "
+        "to a row in which every score is as low as that?",
+        "Two steps: a very low score before the softmax, and zeros after it.",
+    ),
     shared=attention_weights,
     trains=True,
 )
@@ -254,94 +254,6 @@ SHIFT = Exercise(
 )
 
 
-def two_new() -> list[list[bool]]:
-    """The new words are number 5 and 6 of seven; each sees itself and all before."""
-    return torch.ones(2, 7, dtype=torch.bool).tril(diagonal=5).tolist()
-
-
-def _rows(mask):
-    """A table as a list, so that a guess may be a tensor or a list."""
-    return mask.tolist()
-
-
-CACHED = Exercise(
-    name="masks.two_new",
-    statement="Wants a bool mask 2×7: five words are kept, two new ones ask; who may "
-    "look where? With it, a text that grows is not computed again.",
-    takes=(),
-    reference=two_new,
-    cases=lambda generator: [()],
-    mistakes=(
-        Mistake(
-            name="counted from the wrong end",
-            function=lambda: _rows(_ones(2, 7).tril()),
-            hint="These two would be words 0 and 1. Which words are they?",
-            more="The queries are the *last* two positions.",
-        ),
-        Mistake(
-            name="everything is open",
-            function=lambda: _rows(_ones(2, 7)),
-            hint="The first of the two new words sees the second.",
-            more="How many words came before the first of them, itself included?",
-        ),
-        Mistake(
-            name="no word sees itself",
-            function=lambda: _rows(_ones(2, 7).tril(4)),
-            hint="One key is missing in each row: the word itself.",
-            more="Count again how many words there are up to the query, itself "
-            "included.",
-        ),
-        Mistake(
-            name="the new words do not see each other",
-            function=lambda: _rows(
-                torch.cat([_ones(2, 5), torch.eye(2).bool()], dim=1)
-            ),
-            hint="The first new word came before the second. May the second look at "
-            "it?",
-            more="The second row has no future at all.",
-        ),
-        Mistake(
-            name="the kept words have no columns",
-            function=lambda: _rows(_ones(2, 2).tril()),
-            hint="Two columns: the new words see each other and none of the five that "
-            "were kept.",
-            more="Only two words ask, but all seven can be looked at.",
-        ),
-        Mistake(
-            name="upside down",
-            function=lambda: _rows(~_ones(2, 7).tril(5)),
-            hint="True marks what should be hidden. In this course True means: may "
-            "look.",
-            more="This is the right table, inverted.",
-        ),
-        Mistake(
-            name="only the kept words are open",
-            function=lambda: _rows(_ones(7, 7).tril()[[4, 4]]),
-            hint="Both new words see the five that were kept. May a word look at "
-            "itself?",
-            more="Their own keys are there as well: number 5 and number 6.",
-        ),
-        Mistake(
-            name="the kept words are closed",
-            function=lambda: _rows(
-                torch.cat([~_ones(2, 5), _ones(2, 2).tril()], dim=1)
-            ),
-            hint="The new words see only themselves and each other. What were the keys "
-            "of the five others kept for?",
-            more="All that came before may be looked at.",
-        ),
-        Mistake(
-            name="a row for each of the seven words",
-            function=lambda: _rows(_ones(7, 7).tril()),
-            hint="Seven rows. Which of the seven words ask?",
-            more="The rows of the five kept words were computed before.",
-        ),
-    ),
-    hint="Number the keys from 0 to 6. Which numbers do the two queries have?",
-    predicts=True,
-)
-
-
 def _of_others(generator):
     """Masks as nn.MultiheadAttention takes them: of booleans, and of numbers."""
     hidden = ~causal_mask(5)
@@ -430,4 +342,4 @@ CONVERT = Exercise(
 )
 
 
-EXERCISES = (WEIGHTS, SHIFT, CACHED, CONVERT)
+EXERCISES = (WEIGHTS, SHIFT, CONVERT)

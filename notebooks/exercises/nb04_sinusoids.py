@@ -1,4 +1,4 @@
-"""Exercises of notebook 04: the table of sinusoids, and one of its pairs.
+"""An exercise of notebook 04: the table of sinusoids.
 
 Knows the shared table. Knows nothing of how an answer is run or shown.
 """
@@ -29,9 +29,6 @@ def _turned(positions, speeds):
 def _table(length, exponents):
     positions = torch.arange(length, dtype=exponents.dtype)
     return _interleaved(*_turned(positions, 10_000**-exponents))
-
-
-# --- the table ---------------------------------------------------------------------
 
 
 def _own_clocks(length, width):
@@ -190,104 +187,4 @@ SINUSOIDS = Exercise(
 )
 
 
-# --- one hand ----------------------------------------------------------------------
-
-
-def hand_angle(position: int, hand: int, d_model: int) -> float:
-    """The angle in radians, read from the table; right for less than half a turn."""
-    row = sinusoidal_positions(position + 1, d_model)[-1]
-    return math.atan2(row[2 * hand], row[2 * hand + 1])
-
-
-def hand() -> float:
-    """Position times frequency, which is 10,000^(-2i / m) for pair i of width m."""
-    return 30 * 10_000 ** (-2 * 4 / 16)
-
-
-HAND = Exercise(
-    name="positions.hand",
-    statement="Wants a number: by how many radians has pair 4 of a table of width 16 "
-    "turned at position 30? The slow pairs are what tells far positions apart.",
-    takes=(),
-    reference=hand,
-    cases=lambda generator: [()],
-    mistakes=(
-        Mistake(
-            name="the frequency of pair 8",
-            function=lambda: 30 * 10_000 ** (-16 / 16),
-            hint="Too slow. Is the exponent of pair i −2i/m or −4i/m?",
-            more="Width 16 has only pairs 0 to 7. Count the columns before pair 4.",
-        ),
-        Mistake(
-            name="i instead of 2i",
-            function=lambda: 30 * 10_000 ** (-4 / 16),
-            hint="Too fast: that is the frequency of pair 2.",
-            more="The exponent holds the number of the pair's first *column*.",
-        ),
-        Mistake(
-            name="the pair before",
-            function=lambda: 30 * 10_000 ** (-6 / 16),
-            hint="That is pair 3: the fourth one, if you count from 1.",
-            more="Pair 0 has the frequency 1, so pair 1 is the second.",
-        ),
-        Mistake(
-            name="the pair behind",
-            function=lambda: 30 * 10_000 ** (-10 / 16),
-            hint="That is pair 5. How many pairs come before pair 4?",
-            more="Pair 0 has the frequency 1. From there it is four equal steps down.",
-        ),
-        Mistake(
-            name="degrees",
-            function=lambda: math.degrees(hand_angle(30, 4, 16)),
-            hint="The correct angle, but in a different unit.",
-            more="A whole turn is 2π radians.",
-        ),
-        Mistake(
-            name="degrees, to two decimals",
-            function=lambda: round(math.degrees(hand_angle(30, 4, 16)), 2),
-            hint="Your number is the correct angle, but in degrees. Which unit is "
-            "asked for?",
-            more="A whole turn is 2π radians.",
-        ),
-        Mistake(
-            name="one position's worth",
-            function=lambda: hand_angle(1, 4, 16),
-            hint="That is its frequency, the turn per position.",
-            more="How many steps has it made since position 0?",
-        ),
-        Mistake(
-            name="the sine of the angle",
-            function=lambda: math.sin(hand_angle(30, 4, 16)),
-            hint="That is the number in the table. Which angle has this sine?",
-            more="The angle itself was asked for: frequency times position.",
-        ),
-        Mistake(
-            name="the cosine of the angle",
-            function=lambda: math.cos(hand_angle(30, 4, 16)),
-            hint="That is a number in the table. Which angle has this cosine?",
-            more="The angle itself was asked for: frequency times position.",
-        ),
-        Mistake(
-            name="the exponent without its minus",
-            function=lambda: 30 * 10_000 ** (8 / 16),
-            hint="That pair would turn faster than pair 0. Do frequencies grow or fall "
-            "from pair to pair?",
-            more="Look at the sign in the exponent.",
-        ),
-        Mistake(
-            name="the frequency of pair 0",
-            function=lambda: 30.0,
-            hint="That pair turns one radian per position. Which pair does so?",
-            more="Pair 4 has a frequency below 1: put 4 into the formula.",
-        ),
-    ),
-    hint=(
-        "An angle is frequency times position.",
-        "What is 2i/m here?",
-        "What is 10,000 to that power? Its reciprocal is the frequency.",
-    ),
-    predicts=True,
-)
-
-
-EXERCISES = (SINUSOIDS, HAND)
+EXERCISES = (SINUSOIDS,)

@@ -1,15 +1,13 @@
-"""Exercises of notebook 05: a norm, and what it does not see.
+"""An exercise of notebook 05: a norm.
 
 Knows the shared formula. Knows nothing of how an answer is run or shown.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-
-# --- the norm ----------------------------------------------------------------------
 
 
 def layer_norm(x: Tensor, scale: Tensor, shift: Tensor, eps: float) -> Tensor:
@@ -213,106 +211,12 @@ LAYER_NORM = Exercise(
             more="Divide the sum of the squares by the width.",
         ),
     ),
-    hint="Mean and variance of each word, over the last axis; then the formula.",
+    hint=(
+        "Take one word, and write down the two numbers that LayerNorm needs of it.",
+        "Mean and variance of each word, over the last axis; then the formula.",
+    ),
     trains=True,
 )
 
 
-# --- what it does not see ----------------------------------------------------------
-
-
-def words_changed(length: int = 7, d_model: int = 16) -> tuple[int, int, int]:
-    """How many words differ behind nn.LayerNorm after each of three changes."""
-    x = normal(torch.Generator().manual_seed(0), length, d_model)
-    louder, mirrored, one_number = x.clone(), x.clone(), x.clone()
-    louder[1] += 100
-    mirrored[1] *= -1
-    one_number[1, 0] += 100
-    norm = nn.LayerNorm(d_model)
-    differ = [
-        (norm(changed) - norm(x)).abs().amax(dim=-1) > 1e-3
-        for changed in (louder, mirrored, one_number)
-    ]
-    return tuple(int(words.sum()) for words in differ)
-
-
-NORM_SEES = Exercise(
-    name="blocks.norm_sees",
-    statement="Wants three counts (a, b, c). Behind LayerNorm, how many of seven words "
-    "change if cat's numbers (a) all grow by 100, (b) all change sign, (c) one grows "
-    "by 100?",
-    takes=(),
-    reference=words_changed,
-    cases=lambda generator: [()],
-    mistakes=(
-        Mistake(
-            name="a constant is seen",
-            function=lambda: (1, 1, 1),
-            hint="(b) and (c) are right. In (a), what becomes of *cat*'s mean, and "
-            "what is subtracted from each number?",
-            more="Try it with two numbers: 1 and 3, then 101 and 103.",
-        ),
-        Mistake(
-            name="a sign is not seen",
-            function=lambda: (0, 0, 1),
-            hint="(a) and (c) are right. Is a spread negative when the numbers are?",
-            more="Try it with the numbers −1 and 1, then with 1 and −1.",
-        ),
-        Mistake(
-            name="words see each other",
-            function=lambda: (7, 7, 7),
-            hint="Then words would share a mean, as in BatchNorm, and a change to "
-            "*cat* would reach them all.",
-            more="Over which axis does LayerNorm take its mean?",
-        ),
-        Mistake(
-            name="one number is forgiven too",
-            function=lambda: (0, 1, 0),
-            hint="(a) and (b) are right. In (c) the mean moves by 100/16 only.",
-            more="The fifteen other numbers of *cat*: do they keep their place?",
-        ),
-        Mistake(
-            name="one number reaches every word",
-            function=lambda: (0, 1, 7),
-            hint="(a) and (b) are right. In (c) only one *word* was touched, in one of "
-            "its numbers.",
-            more="Rows are words, columns are not.",
-        ),
-        Mistake(
-            name="a sign is not seen, and one number reaches every word",
-            function=lambda: (0, 0, 7),
-            hint="(a) is right. In (b), is a spread negative when the numbers are? In "
-            "(c) only one *word* was touched, in one of its numbers.",
-            more="Try (b) with the numbers −1 and 1, then with 1 and −1. For (c): each "
-            "word has a mean of its own.",
-        ),
-        Mistake(
-            name="a constant is seen and a sign is not",
-            function=lambda: (1, 0, 1),
-            hint="(c) is right. In (a), what is subtracted from each number? In (b), "
-            "is a spread negative when the numbers are?",
-            more="Try it with two numbers: 1 and 3, then 101 and 103, then −1 and −3.",
-        ),
-        Mistake(
-            name="no change is seen",
-            function=lambda: (0, 0, 0),
-            hint="(a) is right. Does the norm give the same for 1 and 3 as for −1 and "
-            "−3?",
-            more="In (c) one number of *cat* moves away from the other fifteen. Does "
-            "it stay that way?",
-        ),
-        Mistake(
-            name="numbers are counted in place of words",
-            function=lambda: (0, 16, 16),
-            hint="(a) is right. In (b) and (c) you count the numbers of *cat* that "
-            "change.",
-            more="Seven words go through the norm. How many of them change?",
-        ),
-    ),
-    hint="Go through the formula: which of the changes survive “minus the mean, "
-    "divided by the spread”?",
-    predicts=True,
-)
-
-
-EXERCISES = (LAYER_NORM, NORM_SEES)
+EXERCISES = (LAYER_NORM,)

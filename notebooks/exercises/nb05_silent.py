@@ -195,8 +195,11 @@ SILENT = Exercise(
             more="What should the result be compared with?",
         ),
     ),
-    hint="Put zeros into the last layer of each branch, switch to training mode, then "
-    "compare.",
+    hint=(
+        "When does a branch add nothing, whatever it reads? Look at its last layer.",
+        "Put zeros into the last layer of each branch, switch to training mode, "
+        "then compare.",
+    ),
 )
 
 

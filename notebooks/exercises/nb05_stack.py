@@ -1,16 +1,14 @@
 """Exercises of notebook 05: a stack of blocks.
 
-Knows the shared encoder. Knows nothing of how an answer is run or shown.
+Knows small layers. Knows nothing of how an answer is run or shown.
 """
 
 import functools
-from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.models import Encoder
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import Part, normal
 
@@ -18,15 +16,10 @@ from named_mistakes.drawing import Part, normal
 
 
 def stack(x: Tensor, blocks: list[nn.Module], norm: nn.Module) -> Tensor:
-    """The forward pass of the shared encoder, from the embedding on, "b t m"."""
-    encoder = SimpleNamespace(
-        vocab_size=2,
-        pad_id=0,
-        embedding=lambda ids: x,
-        blocks=[lambda x, mask, one=one: one(x) for one in blocks],
-        norm=norm,
-    )
-    return Encoder.forward(encoder, torch.ones(x.shape[:2], dtype=torch.int64))
+    """Block after block, and one norm at the end, "b t m"."""
+    for block in blocks:
+        x = block(x)
+    return norm(x)
 
 
 def _block(generator, width):
@@ -179,7 +172,10 @@ STACK = Exercise(
             more="The norm comes once, after the loop.",
         ),
     ),
-    hint="A loop of one line, and one line after it.",
+    hint=(
+        "What does the second block read: x, or what the first block gave?",
+        "A loop of one line, and one line after it.",
+    ),
     trains=True,
 )
 

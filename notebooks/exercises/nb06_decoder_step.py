@@ -1,4 +1,4 @@
-"""Exercises of notebook 06: one step that looks back, and a gate that keeps.
+"""An exercise of notebook 06: one step that looks back.
 
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
@@ -12,8 +12,6 @@ from course_utils.attention import attention_weights
 from course_utils.recurrent import RecurrentAttention
 from named_mistakes import Exercise, Mistake
 from named_mistakes.drawing import normal
-
-# --- one step ----------------------------------------------------------------------
 
 
 def context_step(state: Tensor, memory: Tensor, mask: Tensor, w: Tensor) -> Tensor:
@@ -222,78 +220,4 @@ STEP = Exercise(
 )
 
 
-# --- a gate that keeps -------------------------------------------------------------
-
-
-def gate_that_keeps() -> float:
-    """The constant gate z whose 100th power is one half."""
-    return 0.5 ** (1 / 100)
-
-
-GATE = Exercise(
-    name="recurrent.gate",
-    statement="Wants a number, to four decimals: the constant gate z that leaves half "
-    "of the gradient after 100 steps, along the direct path. It tells how near 1 a "
-    "gate must stay for a long memory.",
-    takes=(),
-    reference=gate_that_keeps,
-    cases=lambda generator: [()],
-    mistakes=(
-        Mistake(
-            name="half in each step",
-            function=lambda: 0.5,
-            hint="After two steps only a quarter would be left.",
-            more="The same factor, 100 times: it has to be close to 1.",
-        ),
-        Mistake(
-            name="each step takes the same amount",
-            function=lambda: 1 - 0.5 / 100,
-            hint="Close. You take 1/200 of the *first* value each time, but a factor "
-            "takes its share of what is left.",
-            more="Multiply it by itself 100 times and see what is left: not half.",
-        ),
-        Mistake(
-            name="divided by the steps",
-            function=lambda: 0.5 / 100,
-            hint="With this gate one step is enough to forget nearly everything.",
-            more="100 factors make a power. What undoes a power?",
-        ),
-        Mistake(
-            name="the share that is new",
-            function=lambda: 1 - 0.5 ** (1 / 100),
-            hint="That is how much the gate lets *in*.",
-            more="z is the part of the old state that stays.",
-        ),
-        Mistake(
-            name="it grows",
-            function=lambda: 2 ** (1 / 100),
-            hint="A gate above 1 would double the gradient over 100 steps.",
-            more="You want half at the end, not double.",
-        ),
-        Mistake(
-            name="the fourth decimal is another one",
-            function=lambda: 0.5 ** (1 / 99),
-            hint="Very close, but four decimals were asked for. Did you count 99 "
-            "steps, or round too early?",
-            more="A hundred steps are a hundred factors. Round only at the end.",
-        ),
-        Mistake(
-            name="a hundredth in each step",
-            function=lambda: 1 - 1 / 100,
-            hint="That leaves e to the −1 after 100 steps, about 0.37.",
-            more="Half should be left: which number, multiplied by itself 100 times, "
-            "gives 0.5?",
-        ),
-        Mistake(
-            name="a half to the power of 100",
-            function=lambda: 0.5**100,
-            hint="That is what a gate of 0.5 leaves after 100 steps: nearly nothing.",
-            more="You know the power, 0.5, and are looking for its base.",
-        ),
-    ),
-    hint="Over k steps a constant gate multiplies the gradient by z to the power of k.",
-    predicts=True,
-)
-
-
-EXERCISES = (STEP, GATE)
+EXERCISES = (STEP,)

@@ -83,7 +83,10 @@ GENERAL = Exercise(
             more="Which of the two is asked for, scores or weights?",
         ),
     ),
-    hint="Two products: first the keys through W, then every query with every key.",
+    hint=(
+        "Take one query and one key: q · (W k). Which of the two meets W?",
+        "Two products: first the keys through W, then every query with every key.",
+    ),
     shared=scores_of_the_layer,
     trains=True,
 )

@@ -388,7 +388,11 @@ LOSS = Exercise(
             more="One argument is unused.",
         ),
     ),
-    hint="Three steps: shift, cross-entropy in each place, a mean over what is real.",
+    hint=(
+        "Write four ids in a row, and below each the id that its scores should "
+        "predict. Which scores have none?",
+        "Three steps: shift, cross-entropy in each place, a mean over what is real.",
+    ),
     trains=True,
     shared=loss_of_the_course,
 )

@@ -1,15 +1,12 @@
-"""Exercises of notebook 08: a step of a beam, and its last choice.
+"""An exercise of notebook 08: a step of a beam.
 
-Knows the shared rule of lengths. Knows nothing of how an answer is run or shown.
+Knows tensors. Knows nothing of how an answer is run or shown.
 """
 
 import torch
 from torch import Tensor
 
-from course_utils.decoding import length_rule
 from named_mistakes import Exercise, Mistake
-
-# --- one step of a beam ------------------------------------------------------------
 
 
 def beam_step(totals: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -174,158 +171,12 @@ BEAM = Exercise(
             more="argsort and sort are ascending unless told otherwise.",
         ),
     ),
-    hint="A table of all totals, w by v; flatten it; `topk`; then say row and column.",
-)
-
-
-# --- the last choice ---------------------------------------------------------------
-
-
-def choice(
-    log_probs: list[float], lengths: list[int], penalty: float
-) -> tuple[int, float]:
-    """The number of the best text, and its value."""
-    pairs = zip(log_probs, lengths, strict=True)
-    values = [total / length_rule(length, penalty) for total, length in pairs]
-    return values.index(max(values)), max(values)
-
-
-def _choice_by(value, pick=max):
-    def choose(log_probs, lengths, penalty):
-        pairs = zip(log_probs, lengths, strict=True)
-        values = [value(total, length, penalty) for total, length in pairs]
-        return values.index(pick(values)), pick(values)
-
-    return choose
-
-
-def _undivided(log_probs, lengths, penalty):
-    number, _ = choice(log_probs, lengths, penalty)
-    return number, log_probs[number]
-
-
-def _chosen_by_total(log_probs, lengths, penalty):
-    number = log_probs.index(max(log_probs))
-    return number, log_probs[number] / length_rule(lengths[number], penalty)
-
-
-CHOICE = Exercise(
-    name="translation.choice",
-    statement="Gives (number, value) of the best text: its total log-probability over "
-    "((5 + length) / 6) to the power penalty. Without such a rule short texts are "
-    "favored.",
-    takes=("log_probs", "lengths", "penalty"),
-    reference=choice,
-    cases=lambda generator: [
-        ([-2.0, -2.9, -2.3, -6.0], [3, 11, 4, 12], 0.6),
-        ([-1.5, -4.0, -1.9], [2, 5, 9], 1.0),
-        ([-3.0, -3.5], [4, 6], 0.8),
-        ([-5.0, -2.0, -2.1], [9, 2, 8], 0.7),  # the largest total is not the first
-        ([-3.0, -2.5, -2.6], [7, 5, 12], 0.0),  # no rule at all
-        ([-3.0, -2.5, -2.6], [7, 5, 12], 2.0),  # another penalty, and no more
-    ],
-    mistakes=(
-        Mistake(
-            name="no rule of the length",
-            function=_choice_by(lambda total, n, p: total),
-            hint="Each word costs something, so you often choose one that says little.",
-            more="Divide by something that grows with the length.",
-        ),
-        Mistake(
-            name="divided by the length itself",
-            function=_choice_by(lambda total, n, p: total / n),
-            hint="A mean per word. The rule is gentler: it begins at 1 and grows "
-            "slowly.",
-            more="Where do 5, 6 and the penalty come in?",
-        ),
-        Mistake(
-            name="the end token is not counted",
-            function=_choice_by(lambda total, n, p: total / length_rule(n - 1, p)),
-            hint="Your lengths are one too short.",
-            more="The lengths given count every token that has a probability.",
-        ),
-        Mistake(
-            name="multiplied",
-            function=_choice_by(lambda total, n, p: total * length_rule(n, p)),
-            hint="Long texts are punished a second time.",
-            more="Log-probabilities lie below 0: what makes such a number better?",
-        ),
-        Mistake(
-            name="the worst",
-            function=_choice_by(lambda total, n, p: total / length_rule(n, p), min),
-            hint="The values are right, and you took the one farthest from 0.",
-            more="−1 is better than −2.",
-        ),
-        Mistake(
-            name="the penalty is no power",
-            function=_choice_by(lambda total, n, p: total / ((5 + n) / 6 * p)),
-            hint="A factor is the same for short and long texts, so it chooses "
-            "nothing.",
-            more="With penalty 0 there should be no rule at all. Is that so in your "
-            "version?",
-        ),
-        Mistake(
-            name="the penalty is not used",
-            function=_choice_by(lambda total, n, p: total / ((5 + n) / 6)),
-            hint="Right for penalty 1. But your value is the same for every penalty.",
-            more="With penalty 0 there should be no rule at all. Is that so in your "
-            "version?",
-        ),
-        Mistake(
-            name="the power is always 0.6",
-            function=_choice_by(lambda total, n, p: total / length_rule(n, 0.6)),
-            hint="0.6 is what `beam_search` takes unless told otherwise. What are you "
-            "told?",
-            more="The function has a third argument.",
-        ),
-        Mistake(
-            name="the value before the division",
-            function=_undivided,
-            hint="The right text, but its value is the log-probability that you were "
-            "given.",
-            more="You compared different numbers from this one. Return the one that "
-            "won.",
-        ),
-        Mistake(
-            name="chosen before the division",
-            function=_chosen_by_total,
-            hint="You divide only the winner. The division has to come before the "
-            "comparison.",
-            more="One value for each text first. Then look for the largest.",
-        ),
-        Mistake(
-            name="the length alone under the power",
-            function=_choice_by(lambda total, n, p: total / n**p),
-            hint="A power of the length, as some write it. The rule here is gentler.",
-            more="Where do 5 and 6 come in?",
-        ),
-        Mistake(
-            name="the 6 outside the power",
-            function=_choice_by(lambda total, n, p: total / ((5 + n) ** p / 6)),
-            hint="Right for penalty 1. Otherwise, your power applies to 5 + length "
-            "alone.",
-            more="Which comes first: the division by 6 or the power?",
-        ),
-        Mistake(
-            name="only the 6 is raised to the power",
-            function=_choice_by(lambda total, n, p: total / ((5 + n) / 6**p)),
-            hint="Your penalty changes the 6 alone, not the length. What does Python "
-            "compute first in a / b ** c?",
-            more="A power is computed before a division. Which parentheses are "
-            "missing?",
-        ),
-        Mistake(
-            name="5 + length / 6",
-            function=_choice_by(lambda total, n, p: total / (5 + n / 6) ** p),
-            hint="For one word the rule divides by 1, your version by more. What does "
-            "Python compute first in 5 + n / 6?",
-            more="The sum of 5 and the length is divided by 6. Which parentheses are "
-            "missing?",
-        ),
+    hint=(
+        "How many continuations are there in all, and what is the total of one of "
+        "them?",
+        "A table of all totals, w by v; flatten it; `topk`; then say row and column.",
     ),
-    hint="One value for each text, then the largest. `length_rule` of the package is "
-    "the divisor.",
 )
 
 
-EXERCISES = (BEAM, CHOICE)
+EXERCISES = (BEAM,)

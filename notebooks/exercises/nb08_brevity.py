@@ -25,6 +25,8 @@ BREVITY = Exercise(
         ([8, 7], [5, 9]),
         ([12, 3, 5], [10, 9, 4]),
         ([2, 3], [6, 5]),  # less than half of the references
+        ([2, 3], [4, 4]),  # one of the two is as before, here and in the next
+        ([2, 1], [6, 5]),
     ],
     mistakes=(
         Mistake(
@@ -112,7 +114,11 @@ BREVITY = Exercise(
             more="Which division operator keeps the fraction?",
         ),
     ),
-    hint="Two sums, one division, one exponential, one min.",
+    hint=(
+        "Is it one penalty for the whole corpus, or one for each sentence? Then "
+        "add up both kinds of lengths.",
+        "Two sums, one division, one exponential, one min.",
+    ),
 )
 
 

@@ -141,6 +141,9 @@ CLIPPED = Exercise(
         (_words("one two"), [_words("one two three four")], 3),
         (_words("one two three"), [_words("three two one")], 3),
         (_words("one"), [_words("one two three")], 3),
+        (_words("one two"), [_words("one four")], 1),  # two of three are as before
+        (_words("four"), [_words("one four")], 1),
+        (_words("one two"), [_words("six four")], 1),
         (
             _words("a b a b a b a"),
             [_words("a b a"), _words("b a b a"), _words("a b")],
@@ -279,8 +282,12 @@ CLIPPED = Exercise(
             "end.",
         ),
     ),
-    hint="Count the output's runs and each reference's; a Counter can take the larger "
-    "(`|`) and the smaller (`&`) of two counts.",
+    hint=(
+        "Take an output of seven times *the*. How many of them may count, if the "
+        "reference has two?",
+        "Count the output's runs and each reference's; a Counter can take the "
+        "larger (`|`) and the smaller (`&`) of two counts.",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Exercises of notebook 09: pick a word, average the real ones, find the clue.
+"""Exercises of notebook 09: pick a word, average the real ones.
 
 Knows the shared classifier. Knows nothing of how an answer is run or shown.
 """
@@ -245,150 +245,6 @@ POOL = Exercise(
 )
 
 
-# --- strongest clue ----------------------------------------------------------------
-
-
-def strongest_clue(weights: Float[Tensor, "h q k"], position: int) -> int:
-    """The key position that gets most of this query's weight, averaged over heads."""
-    return weights[:, position].mean(0).argmax().item()
-
-
-def _by_votes(weights, position):
-    favorites = weights[:, position].argmax(dim=-1)
-    return favorites.bincount(minlength=weights.shape[-1]).argmax()
-
-
-def _not_itself(weights, position):
-    row = weights[:, position].mean(dim=0)
-    others = torch.arange(len(row)) != position
-    return row.where(others, -1.0).argmax()
-
-
-MISREAD = (
-    Mistake(
-        name="column for row",
-        function=lambda weights, position: weights[:, :, position].mean(0).argmax(),
-        hint="You found the word that looks at *it* most. Who looks, who is looked at?",
-        more="“h q k”: the one who looks is q.",
-    ),
-    Mistake(
-        name="the first head only",
-        function=lambda weights, position: weights[0, position].argmax(),
-        hint="One head has spoken. What do the others say?",
-        more="Average the heads before you choose.",
-    ),
-    Mistake(
-        name="the last head only",
-        function=lambda weights, position: weights[-1, position].argmax(),
-        hint="Only the last head is asked. What do the others say?",
-        more="Average the heads before you choose.",
-    ),
-    Mistake(
-        name="only the words up to this one",
-        function=lambda weights, position: (
-            weights[:, position, : position + 1].mean(0).argmax()
-        ),
-        hint="You look at the word and what stands before it. May a clue come later?",
-        more="The row of the word has an entry for each position, on both sides.",
-    ),
-    Mistake(
-        name="the strongest single head decides",
-        function=lambda weights, position: weights[:, position].amax(0).argmax(),
-        hint="One head with a large weight outvotes all others. An average was asked "
-        "for.",
-        more="amax over the heads keeps the largest; what gives each head the same "
-        "say?",
-    ),
-    Mistake(
-        name="counted through all heads",
-        function=lambda weights, position: weights[:, position].argmax(),
-        hint="Without dim, argmax numbers the entries of all heads in one long row.",
-        more="Get rid of the axis h first. Then argmax counts keys.",
-    ),
-    Mistake(
-        name="one answer per head",
-        function=lambda weights, position: weights[:, position].argmax(-1),
-        hint="Each head names its own favorite. One word is wanted.",
-        more="First average the heads, then choose.",
-    ),
-    Mistake(
-        name="averaged over all who look",
-        function=lambda weights, position: weights.mean((0, 1)).argmax(),
-        hint="This is everybody's favorite word. Which row did we ask for?",
-        more="Pick the query before you average.",
-    ),
-    Mistake(
-        name="the word itself is left out",
-        function=_not_itself,
-        hint="A word may look at itself most. You took that answer away.",
-        more="The row of the word has an entry for each position, its own too.",
-    ),
-    Mistake(
-        name="each head has one vote",
-        function=_by_votes,
-        hint="Each head names its favorite, and you count. A head that hardly cares "
-        "gets as much say as one that is sure.",
-        more="Average the weights before you choose.",
-    ),
-    Mistake(
-        name="the head with the number of the word",
-        function=lambda weights, position: weights[position].mean(0).argmax(),
-        hint="The first axis is not the query: position chose a head.",
-        more="“h q k”: write a colon for the heads, then the position.",
-    ),
-)
-
-
-def _maps(generator):
-    """Each way of misreading these maps leads to another word."""
-
-    def one(heads, length, position):
-        scores = 0.1 * normal(generator, heads, length, length)
-        others = torch.randperm(length - 1, generator=generator)[:5]
-        meant, first, loud, looker, loved = (others + (others >= position)).tolist()
-        scores[..., loved] += 2.5
-        scores[:, looker, position] += 4
-        scores[:, position, loved] -= 2.5
-        scores[2:, position, meant] += 3
-        scores[0, position, [first, meant]] += torch.tensor([2, 1.5]).to(scores)
-        scores[1, position, loud] += 6
-        return scores.softmax(dim=-1), position
-
-    own = 0.1 * normal(generator, 3, 5, 5)
-    own[:, 3, 3] += 4  # the word looks at itself most
-    outvoted = [[0.4, 0.35, 0.25], [0.4, 0.35, 0.25], [0.05, 0.9, 0.05]]
-    no_median = [[0.04, 0.8, 0.1, 0.06], [0.0, 0.3, 0.4, 0.3], [0.0, 0.15, 0.4, 0.45]]
-    late = [[0.07, 0.01, 0.3, 0.62], [0.07, 0.01, 0.3, 0.62], [0.25, 0.25, 0.5, 0.0]]
-    steady = [[0.85, 0.05, 0.0, 0.1], [0.0, 0.3, 0.3, 0.4], [0.0, 0.3, 0.3, 0.4]]
-
-    def by_hand(rows):
-        weights = torch.tensor(rows).to(own)
-        return weights[:, None].repeat(1, weights.shape[1], 1)
-
-    return [
-        one(4, 7, 2),
-        one(5, 6, 4),
-        (own.softmax(dim=-1), 3),
-        (by_hand(outvoted), 2),
-        (by_hand(no_median), 2),
-        (by_hand(late), 1),
-        (by_hand(steady), 1),
-    ]
-
-
-CLUE = Exercise(
-    name="senses.strongest_clue",
-    statement="Gives the key position that the word at this position looks at most, in "
-    "weights “h q k” averaged over heads: a map read by code, not by eye.",
-    takes=("weights", "position"),
-    reference=strongest_clue,
-    cases=_maps,
-    mistakes=MISREAD,
-    hint="Three steps: the row of the word, the average over heads, the place of the "
-    "largest.",
-)
-
-
 # --- a prediction ------------------------------------------------------------------
 
 
@@ -461,4 +317,4 @@ CAUSAL = Exercise(
 )
 
 
-EXERCISES = (PICK, POOL, CLUE, CAUSAL)
+EXERCISES = (PICK, POOL, CAUSAL)

@@ -42,7 +42,10 @@ def _measured(generator):
         nats = [round(1 + place + part, 2) for place, part in enumerate(drawn)]
         return nats, [5 + 9 * place for place in range(len(texts))], texts
 
-    return [one(TEXTS), one(TEXTS[:2])]
+    nats, counts, texts = one(TEXTS[:2])
+    again = [(nats[::-1], counts, texts), (nats, counts[::-1], texts)]
+    again.append((nats, counts, [*texts[:-1], "another"]))
+    return [one(TEXTS), (nats, counts, texts), *again]
 
 
 def _num_bytes(texts):

@@ -140,7 +140,8 @@ def _taught(generator):
     merges = {pair: 260 + place for place, pair in enumerate(pairs)}
     words = [(b, b, c, b, c, d), (c, b, b, b, c, b, b), (c, d, b, b), (a, b, c, d)]
     words += [(a, b, c), (b, c, b, c, b), (a, b, c, a, b, c), (b, b, b), (b, c, c, d)]
-    return [(word, merges) for word in [*words, (a,)]]
+    few = dict(list(merges.items())[:2])
+    return [*((word, merges) for word in [*words, (a,)]), (words[3], few)]
 
 
 ENCODE = Exercise(

@@ -347,8 +347,12 @@ MERGE = Exercise(
             more="Compare numbers with numbers, place by place.",
         ),
     ),
-    hint="Walk along the word with an index that you move yourself: by how much after "
-    "a hit, and by how much otherwise?",
+    hint=(
+        "Do it by hand for a a a with the pair (a, a): what comes out, and why "
+        "not two new ids?",
+        "Walk along the word with an index that you move yourself: by how much "
+        "after a hit, and by how much otherwise?",
+    ),
     shared=bpe.join,
 )
 

@@ -1,9 +1,7 @@
-"""Exercises of notebook 11: heads out of one product, the first loss, weights.
+"""Exercises of notebook 11: heads out of one product, a count of weights.
 
 Knows the shared decoder. Knows nothing of how an answer is run or shown.
 """
-
-import math
 
 import torch
 from einops import rearrange
@@ -122,90 +120,20 @@ HEADS = Exercise(
 )
 
 
-# --- the first loss ----------------------------------------------------------------
-
-
-def first_loss() -> float:
-    """An even guess costs ln V; noise of variance s² adds s² / 2."""
-    return math.log(2981) + 1.5**2 / 2
-
-
-BIRTH = Exercise(
-    name="backbone.first_loss",
-    statement="Wants a number: the first loss in nats by the formula, for 2,981 tokens "
-    "and logits that are noise with standard deviation 1.5.",
-    takes=(),
-    reference=first_loss,
-    cases=lambda generator: [()],
-    mistakes=(
-        Mistake(
-            name="ln V alone",
-            function=lambda: math.log(2981),
-            hint="That is the price of knowing nothing. This model is sure of "
-            "something, and wrong.",
-            more="Noise in the logits costs extra: look at the parabola.",
-        ),
-        Mistake(
-            name="the whole variance",
-            function=lambda: math.log(2981) + 1.5**2,
-            hint="The extra price is too high, by a factor.",
-            more="Read the formula aloud once more: how much of the variance?",
-        ),
-        Mistake(
-            name="half the standard deviation",
-            function=lambda: math.log(2981) + 1.5 / 2,
-            hint="The curve over σ is a parabola, yours is a line.",
-            more="Standard deviation 1.5: what is the variance?",
-        ),
-        Mistake(
-            name="the standard deviation itself",
-            function=lambda: math.log(2981) + 1.5,
-            hint="You add the standard deviation as it is. The curve over σ is a "
-            "parabola.",
-            more="Read the formula aloud once more: which power of σ, and how much of "
-            "it?",
-        ),
-        Mistake(
-            name="below ln V",
-            function=lambda: math.log(2981) - 1.5**2 / 2,
-            hint="The best model of random labels is the even one. Can noise beat it?",
-            more="Look at the sign.",
-        ),
-        Mistake(
-            name="bits for nats",
-            function=lambda: math.log2(2981) + 1.5**2 / 2,
-            hint="Which logarithm gives nats?",
-            more="`math.log`, not `math.log2`.",
-        ),
-        Mistake(
-            name="nothing to pay",
-            function=lambda: 0.0,
-            hint="0 is the loss of a model that is sure and right, every time.",
-            more="Which share of the probability does each of 2,981 equal tokens get?",
-        ),
-        Mistake(
-            name="one nat",
-            function=lambda: 1.0,
-            hint="A loss of 1 is an even guess among e tokens, about three. There are "
-            "2,981.",
-            more="Begin with the price of an even guess among all tokens.",
-        ),
-    ),
-    hint="Two parts: what an even guess among all tokens costs, and what noise adds.",
-    predicts=True,
-)
-
-
 # --- how many weights? -------------------------------------------------------------
 
 
 def count_weights(
     vocab_size: int, length: int, d_model: int, blocks: int, d_ff: int
 ) -> int:
-    """Numbers in all matrices of a decoder with learned positions and tied ends.
+    """Two tables, and four matrices in each block; the head is the first table."""
+    tables = (vocab_size + length) * d_model
+    block = d_model * 3 * d_model + d_model**2 + 2 * d_model * d_ff
+    return tables + blocks * block
 
-    Biases and norms, which notebook 11 leaves out, are not matrices.
-    """
+
+def matrices_of_the_model(vocab_size, length, d_model, blocks, d_ff):
+    """Those of the shared decoder; biases and norms are no matrices."""
     stack = StackConfig(
         d_model=d_model,
         num_heads=1,
@@ -323,7 +251,8 @@ COUNT = Exercise(
         ),
     ),
     hint="E, P, and then per block: W_qkv, W_o, W_1, W_2. Rows times columns each.",
+    shared=matrices_of_the_model,
 )
 
 
-EXERCISES = (HEADS, BIRTH, COUNT)
+EXERCISES = (HEADS, COUNT)

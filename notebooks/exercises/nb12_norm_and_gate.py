@@ -1,4 +1,4 @@
-"""Exercises of notebook 12: a norm, a gate, a fair width.
+"""Exercises of notebook 12: a norm, a gate.
 
 Knows the shared layers. Knows nothing of how an answer is run or shown.
 """
@@ -289,68 +289,14 @@ GATE = Exercise(
             more="Bend before you multiply.",
         ),
     ),
-    hint="Two products with x, one of them bent, multiplied number by number, and a "
-    "third matrix. nn.Linear computes x @ weight.T.",
+    hint=(
+        "Read the equation from the inside: which two products does x enter?",
+        "Two products with x, one of them bent, multiplied number by number, and "
+        "a third matrix. nn.Linear computes x @ weight.T.",
+    ),
     trains=True,
     shared=output_of_the_layer,
 )
 
 
-# --- a fair width -----------------------------------------------------------------
-
-
-def hidden_width() -> int:
-    """Three matrices with as many weights as the two of 768 → 3,072 → 768."""
-    two = 2 * 768 * 3072
-    return two // (3 * 768)
-
-
-HIDDEN = Exercise(
-    name="llama.hidden",
-    statement="Wants the hidden width at which SwiGLU has as many weights as a "
-    "feed-forward 768 → 3,072 → 768, biases aside. Only then is a comparison fair.",
-    takes=(),
-    reference=hidden_width,
-    cases=lambda generator: [()],
-    mistakes=(
-        Mistake(
-            name="the same width",
-            function=lambda: 3072,
-            hint="Count the matrices of both. Now one of the layers is larger by half.",
-            more="Each matrix has 768 · width weights. How many of them are there?",
-        ),
-        Mistake(
-            name="half the width",
-            function=lambda: 1536,
-            hint="Two matrices go up in place of one, true. But the one that comes "
-            "down got narrower, too.",
-            more="Write it as an equation: the number of matrices times 768 times "
-            "width.",
-        ),
-        Mistake(
-            name="a quarter less",
-            function=lambda: 2304,
-            hint="You take a quarter off. How many matrices were there, and how many "
-            "are there now?",
-            more="Write down the number of weights of both layers, and set them equal.",
-        ),
-        Mistake(
-            name="the wrong way round",
-            function=lambda: 4608,
-            hint="More matrices *and* wider ones?",
-            more="Your factor is right. Multiply, or divide?",
-        ),
-        Mistake(
-            name="a share of the outer width",
-            function=lambda: 512,
-            hint="The outer width, 768, is given. Which one may shrink?",
-            more="Your factor is right. What is it a factor of?",
-        ),
-    ),
-    hint="Weights of the old layer: two matrices. Weights of the new one: three. Set "
-    "them equal.",
-    predicts=True,
-)
-
-
-EXERCISES = (RMS, GATE, HIDDEN)
+EXERCISES = (RMS, GATE)

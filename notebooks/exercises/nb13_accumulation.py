@@ -18,7 +18,7 @@ def accumulated(model: nn.Module, optimizer: Optimizer, batches: Iterable) -> li
     """One step per batch, whose parts come one after the other; the loss of each."""
     losses = []
     for parts in batches:
-        counted = sum((labels != IGNORED).sum().item() for _, labels in parts)
+        counted = sum((labels != -100).sum().item() for _, labels in parts)
         optimizer.zero_grad()
         total = 0.0
         for inputs, labels in parts:

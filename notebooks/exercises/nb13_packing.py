@@ -48,7 +48,11 @@ def _rows(generator):
 
     full = one(4, 3, 3, 3)  # windows without labels would fill the stream exactly
     rows, length, eos_id = one(2, 5, 7, 1, 9, 4)
-    again = [(rows, 4, eos_id), (rows, length, 5)]  # two of three are as before
+    again = [
+        (rows, 4, eos_id),
+        (rows, length, 5),
+        (rows[::-1], length, eos_id),
+    ]  # two of three are as before
     return [(rows, length, eos_id), one(3, 4, 6, 5), full, *again]
 
 
@@ -219,7 +223,11 @@ PACK = Exercise(
             more="How far apart are the beginnings of two windows?",
         ),
     ),
-    hint="Three steps: a long list, the same list one token later, and both in rows.",
+    hint=(
+        "Write down a stream of ten ids, and the inputs and labels of its first "
+        "two windows of length 3.",
+        "Three steps: a long list, the same list one token later, and both in rows.",
+    ),
     shared=windows_of_the_course,
 )
 

@@ -198,7 +198,11 @@ STEP = Exercise(
             more="Take the gradients of the loss that you report.",
         ),
     ),
-    hint="For each batch: the loss, zero_grad, backward, step.",
+    hint=(
+        "Four calls belong to each batch. Which of them must come before `step`, "
+        "and what must be empty before `backward`?",
+        "For each batch: the loss, zero_grad, backward, step.",
+    ),
     plain=True,
 )
 

@@ -312,8 +312,11 @@ CACHE = Exercise(
             more="Whatever happens to the keys' length happens to the values' length.",
         ),
     ),
-    hint="Five lines: which position is it, turn query and key, append key and value, "
-    "repeat them for the query heads, attend without a mask.",
+    hint=(
+        "Which argument tells at which position the new token stands?",
+        "Five lines: which position is it, turn query and key, append key and value, "
+        "repeat them for the query heads, attend without a mask.",
+    ),
 )
 
 
@@ -381,7 +384,10 @@ COMPUTED = Exercise(
             "read?",
         ),
     ),
-    hint="Write down for the first three tokens how many ids each call reads.",
+    hint=(
+        "Write down for the first three tokens how many ids each call reads.",
+        "Without a cache each call reads the whole text so far: add up 1, 2, 3, …",
+    ),
     predicts=True,
 )
 

@@ -156,7 +156,11 @@ TOP_K = Exercise(
             "back.",
         ),
     ),
-    hint="Softmax, find the k largest of each row, make the others 0, rescale.",
+    hint=(
+        "Do one row by hand: five shares and k = 2. What becomes of the other "
+        "three, and what do the two add up to?",
+        "Softmax, find the k largest of each row, make the others 0, rescale.",
+    ),
     shared=the_courses,
 )
 

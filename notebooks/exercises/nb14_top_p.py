@@ -210,8 +210,11 @@ TOP_P = Exercise(
             "undoes a sort?",
         ),
     ),
-    hint="Sort the shares, add up what comes before each, cut where that has reached "
-    "p, send the rest back to its columns, rescale.",
+    hint=(
+        "Do one row by hand: the shares 0.5, 0.3, 0.2 and p = 0.6. How many stay?",
+        "Sort the shares, add up what comes before each, cut where that has "
+        "reached p, send the rest back to its columns, rescale.",
+    ),
     shared=the_courses,
 )
 

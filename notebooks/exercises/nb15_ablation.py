@@ -197,8 +197,12 @@ ABLATE = Exercise(
             more="Call to_output once, with everything that is left.",
         ),
     ),
-    hint="Zero the head's slice of the context (of a copy), bring the heads side by "
-    "side, call to_output.",
+    hint=(
+        "Along which axis of “b h q d” lies the head, and what would it add if it "
+        "were silent?",
+        "Zero the head's slice of the context (of a copy), bring the heads side "
+        "by side, call to_output.",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Exercises of notebook 16: three instruments that change one thing and watch another.
+"""Exercises of notebook 16: two instruments that change one thing and watch another.
 
 Knows `diagnostics`, and toy models to try them on. Knows nothing of how an answer is
 run or shown.
@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.diagnostics import ignores_source, leaks_future, order_blind
+from course_utils.diagnostics import ignores_source, leaks_future
 from named_mistakes import Exercise, Mistake
 
 Logits = Callable[..., Tensor]
@@ -132,69 +132,6 @@ def decoders(generator: Generator) -> list[tuple]:
     ]
 
 
-def readers(generator: Generator) -> list[tuple]:
-    """(reader, ids): five that do not know the order, the others do."""
-    table, weights = _table(generator), torch.arange(1.0, 8)
-    weights = weights.to(table.dtype)[:, None]
-    pairs = (weights / 2).ceil()  # 1, 1, 2, 2, …: neighbors that weigh the same
-
-    def bag(ids):
-        return table[ids] + table[ids].mean(1, keepdim=True)
-
-    def one_vector_for_all(ids):
-        return table[ids].mean(1, keepdim=True) + 0 * table[ids]
-
-    def positions(ids):
-        return bag(ids) + (weights * table[ids]).sum(1, keepdim=True)
-
-    def positions_in_pairs(ids):
-        return bag(ids) + (pairs * table[ids]).sum(1, keepdim=True)
-
-    def positions_but_for_one_number(ids):
-        return torch.cat([bag(ids)[..., :1], positions(ids)[..., 1:]], dim=-1)
-
-    def first_number_rules(ids):
-        shift = (weights * table[ids]).sum(1, keepdim=True)
-        steady = 1000 + 0 * table[ids][..., :1]
-        return torch.cat([steady, bag(ids) + shift, bag(ids) - shift], dim=-1)
-
-    def positions_weigh_little(ids):
-        return bag(ids) + (weights * table[ids]).sum(1, keepdim=True) / 3000
-
-    def positions_in_first_text(ids):
-        return torch.cat([positions(ids[:1]), bag(ids[1:])])
-
-    def positions_in_last_text(ids):
-        return torch.cat([bag(ids[:-1]), positions(ids[-1:])])
-
-    def reads_first_number(ids):
-        numbers = ids[..., None].to(table.dtype)
-        return numbers[:, :1] + 0 * numbers
-
-    def causal_bag(ids):
-        return table[ids] + _past(table[ids])
-
-    def last_word_only(ids):
-        return _only(bag(ids), ids.shape[1] - 1)
-
-    def rounds_by_order(ids):
-        falls = (ids[:, 0] > ids[:, -2])[:, None, None]
-        return 8 + bag(ids) + 8 * torch.finfo(table.dtype).eps * falls
-
-    ids = _distinct(generator, 3, 7)
-    models = _as_layers(bag, one_vector_for_all, causal_bag, last_word_only)
-    models += _as_layers(rounds_by_order)
-    models += _as_layers(positions, positions_in_pairs, positions_but_for_one_number)
-    models += _as_layers(first_number_rules, positions_weigh_little)
-    models += _as_layers(positions_in_first_text, positions_in_last_text)
-    [by_number] = _as_layers(reads_first_number)
-    rising = ids[:1].sort().values
-    return [
-        *((model, ids) for model in models),
-        *((by_number, text) for text in (rising, rising.flip(1))),
-    ]
-
-
 def translators(generator: Generator) -> list[tuple]:
     """(translator, source, target, vocab_size): one is deaf, the others are not.
 
@@ -260,7 +197,7 @@ def translators(generator: Generator) -> list[tuple]:
     ]
 
 
-# --- three instruments ---------------------------------------------------------------
+# --- two instruments -----------------------------------------------------------------
 
 
 def leaks(logits: Logits, ids: Tensor, vocab_size: int) -> bool:
@@ -271,12 +208,6 @@ def leaks(logits: Logits, ids: Tensor, vocab_size: int) -> bool:
         if _moved(before[:, :cut], after[:, :cut]):
             return True
     return False
-
-
-def blind(read: Logits, ids: Tensor) -> bool:
-    """Whether the last word's vector stays when all words before it turn around."""
-    turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
-    return not _moved(read(ids)[:, -1], read(turned)[:, -1])
 
 
 def deaf(logits: Logits, source: Tensor, target: Tensor, vocab_size: int) -> bool:
@@ -350,6 +281,8 @@ def _next_only(logits, ids, vocab_size):
 
 
 LAST, FIRST, EARLIER, LATER = slice(-1, None), slice(0, 1), slice(-1), slice(1, None)
+
+
 LEAK = Exercise(
     name="clinic.leaks_future",
     statement="Gives True if any output of logits(ids), “b t v”, moves when only later "
@@ -471,122 +404,8 @@ LEAK = Exercise(
 )
 
 
-def _reversed(ids):
-    return torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], dim=1)
-
-
-def _one_stays(outputs, ids):
-    gaps = (outputs(ids) - outputs(_reversed(ids)))[:, -1].abs()
-    return bool((gaps <= 1e-5).any())
-
-
 def _gap(before, after):
     return (before - after).abs()
-
-
-def _swapped(ids):
-    return torch.cat([ids[:, [1, 0]], ids[:, 2:]], dim=1)
-
-
-ORDER = Exercise(
-    name="clinic.order_blind",
-    statement="Gives True if the last output of outputs(ids), “b t m”, stays when all "
-    "words before the last are put in reverse. So one sees that positions got lost.",
-    takes=("outputs", "ids"),
-    reference=blind,
-    cases=readers,
-    mistakes=(
-        Mistake(
-            name="the last word moves along",
-            function=lambda outputs, ids: (
-                not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, -1])
-            ),
-            hint="You compare the vectors of two different words. Which one must stay "
-            "put?",
-            more="Turn around the words before the last, and keep the last.",
-        ),
-        Mistake(
-            name="the last word moves to the front",
-            function=lambda outputs, ids: (
-                not _moved(outputs(ids)[:, -1], outputs(ids.flip(1))[:, 0])
-            ),
-            hint="You follow the last word, but now it comes first. In a causal model "
-            "it sees no other word there, so a blind model seems to read the order.",
-            more="Turn around the words before the last, and keep the last.",
-        ),
-        Mistake(
-            name="outputs of moved words are compared",
-            function=lambda outputs, ids: (
-                not _moved(outputs(ids), outputs(_reversed(ids)))
-            ),
-            hint="A bag of words moves its vectors along with its words. You conclude "
-            "that it reads the order.",
-            more="Compare where the same word stands before and after: at the end.",
-        ),
-        Mistake(
-            name="texts change places, words do not",
-            function=lambda outputs, ids: (
-                not _moved(outputs(ids)[:, -1], outputs(ids.flip(0))[:, -1])
-            ),
-            hint="ids are “b t”. You reversed an axis, but each text stayed as it was.",
-            more="Time is axis 1.",
-        ),
-        Mistake(
-            name="only the first two words change places",
-            function=lambda outputs, ids: (
-                not _moved(outputs(ids)[:, -1], outputs(_swapped(ids))[:, -1])
-            ),
-            hint="A model that treats two neighbors as one place is called blind. Is "
-            "it?",
-            more="Move more words: all before the last.",
-        ),
-        Mistake(
-            name="one number that stays is enough",
-            function=_one_stays,
-            hint="A model that reads the order is called blind because one number in "
-            "its vector never changes. How many must stay the same?",
-            more="Look at the largest difference: any or all?",
-        ),
-        Mistake(
-            name="only the first text of the batch is watched",
-            function=lambda outputs, ids: (
-                not _moved(outputs(ids)[:1, -1], outputs(_reversed(ids))[:1, -1])
-            ),
-            hint="A model that reads the order in another text is called blind. Which "
-            "texts does your index keep?",
-            more="The last output of each text: from “b t m”, only the t axis "
-            "disappears.",
-        ),
-        Mistake(
-            name="a small move is taken for rounding",
-            function=lambda outputs, ids: (
-                not _gap(outputs(ids), outputs(_reversed(ids)))[:, -1].max() > 0.1
-            ),
-            hint="A model in which order matters only a little is called blind. How "
-            "large is a rounding error?",
-            more="64-bit numbers differ by about 1e-15 when nothing has changed.",
-        ),
-        Mistake(
-            name="compared bit for bit",
-            function=lambda outputs, ids: torch.equal(
-                outputs(ids)[:, -1], outputs(_reversed(ids))[:, -1]
-            ),
-            hint="A blind model whose sums are only rounded differently seems to read "
-            "the order.",
-            more="Allow for rounding: torch.allclose, or a difference above 1e-5.",
-        ),
-        Mistake(
-            name="upside down",
-            function=lambda outputs, ids: not order_blind(outputs, ids),
-            hint="Everything is found, but reported the wrong way around: True means "
-            "blind.",
-            more="What should a model with positions give?",
-        ),
-    ),
-    hint="Reverse all words but the last and ask the model again. Compare the vectors "
-    "of the word that kept its place.",
-    shared=order_blind,
-)
 
 
 def _deaf(sources=lambda x: _other(x, slice(None), VOCAB), targets=None, places=None):
@@ -704,10 +523,13 @@ SOURCE = Exercise(
             more="What should a model that listens give?",
         ),
     ),
-    hint="Call it twice, with the same target but with two sources that differ at "
-    "every place.",
+    hint=(
+        "If a model does not listen, what may change without moving an output?",
+        "Call it twice, with the same target but with two sources that differ at "
+        "every place.",
+    ),
     shared=ignores_source,
 )
 
 
-EXERCISES = (LEAK, ORDER, SOURCE)
+EXERCISES = (LEAK, SOURCE)

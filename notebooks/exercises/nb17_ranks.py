@@ -12,7 +12,7 @@ from named_mistakes import Exercise, Mistake
 
 def mean_over_ranks(losses: Tensor, labels: list[Tensor]) -> float:
     """The mean loss of all labels, from each rank's mean loss and its labels."""
-    counts = torch.stack([(part != IGNORED).sum() for part in labels])
+    counts = torch.stack([(part != -100).sum() for part in labels])
     sums = (losses * counts)[counts > 0]  # the mean of no labels is nan
     return (sums.sum() / counts.sum()).item()
 

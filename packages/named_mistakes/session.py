@@ -5,7 +5,6 @@ is judged.
 """
 
 import difflib
-import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +20,7 @@ from named_mistakes.describing import describe
 from named_mistakes.exercise import Exercise
 from named_mistakes.keeping import keep, kept, kept_folder
 from named_mistakes.memory import keep_score, remember, remembered  # noqa: F401 (16)
+from named_mistakes.pasting import pasteable
 from named_mistakes.report import Report
 from named_mistakes.running import isolated
 
@@ -145,8 +145,8 @@ def _solution(exercise: Exercise) -> Report:
         _asked.add(name)
         lines = ("Try first: `check` and `hint` lead on. Asked again, this shows it.",)
         return Report("solution", f"{name}: not tried yet", lines)
-    source = inspect.getsource(inspect.unwrap(exercise.reference)).rstrip()
-    return Report("solution", f"{name}: a short answer", code=source)
+    code = pasteable(exercise.reference)
+    return Report("solution", f"{name}: a short answer", code=code)
 
 
 def progress(notebook: str | int | None = None) -> None:

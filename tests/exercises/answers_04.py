@@ -56,7 +56,6 @@ def alibi_by_einsum(num_heads, query_length, key_length):
 RIGHT_ANSWERS = {
     "positions.sinusoids": [sinusoids_by_loops],
     "positions.step": [steps_by_complex],
-    "positions.hand": [30 / 10_000 ** (8 / 16)],
     "positions.rotary": [
         rotary_by_loops,
         lambda q, k, v, *at: [

@@ -25,5 +25,4 @@ RIGHT_ANSWERS = {
         lambda q, k, w: torch.einsum("bqm, mn, bkn -> bqk", q, w, k)
     ],
     "recurrent.context_step": [step_by_rows],
-    "recurrent.gate": [torch.tensor(0.5).pow(0.01), 0.9931],
 }

@@ -11,12 +11,6 @@ def beam_by_two_races(totals, log_probs):
     return places // width, tokens.reshape(-1)[places], best
 
 
-def choice_by_tensor(log_probs, lengths, penalty):
-    rule = ((5 + torch.tensor(lengths)) / 6) ** penalty
-    best, place = (torch.tensor(log_probs) / rule).max(dim=0)
-    return place, best
-
-
 def clipped_by_crossing_out(output, references, n):
     def runs(words):
         return list(zip(*[words[i:] for i in range(n)], strict=False))
@@ -36,7 +30,6 @@ def clipped_by_crossing_out(output, references, n):
 
 RIGHT_ANSWERS = {
     "translation.beam": [beam_by_two_races],
-    "translation.choice": [choice_by_tensor],
     "translation.bleu_brevity": [
         lambda c, r: torch.tensor(1 - sum(r) / sum(c)).exp().clamp(max=1)
     ],

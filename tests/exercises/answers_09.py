@@ -21,8 +21,5 @@ RIGHT_ANSWERS = {
     "senses.hide": [hide_by_where],
     "senses.pick": [pick_by_gather],
     "senses.pool": [pool_by_nanmean],
-    "senses.strongest_clue": [
-        lambda weights, position: weights.sum(0).argmax(dim=-1)[position]
-    ],
     "senses.causal_share": [torch.tensor(0.5)],
 }

@@ -46,11 +46,7 @@ RIGHT_ANSWERS = {
     "llama.swiglu": [
         lambda x, g, u, d: F.linear(F.silu(F.linear(x, g)) * F.linear(x, u), d)
     ],
-    "llama.hidden": [torch.tensor(2048)],
     "llama.repeat_keys": [lend_by_view],
     "llama.grouped_attention": [attend_by_groups],
     "llama.cache": [2 * 16 * 6 * 64 * 4.0],
-    "llama.same_sign": [
-        lambda ours, others: (ours < others).all() | (ours > others).all()
-    ],
 }

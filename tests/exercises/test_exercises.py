@@ -92,6 +92,32 @@ def test_what_the_readme_says_of_exercises_is_true(capsys, fresh_session):
     assert "\n".join(f"  {line}" for line in [title, *rest]) in readme
 
 
+def is_plain(value):
+    """Whether somebody might look an answer up by it: numbers, ids, texts, words."""
+    if isinstance(value, torch.Tensor):
+        return not value.is_floating_point()
+    if isinstance(value, list | tuple | dict):
+        return all(map(is_plain, value.values() if type(value) is dict else value))
+    return isinstance(value, int | float | str | bytes)
+
+
+def cases_of(name):
+    return BANK[name].cases(torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in CODING if all(map(is_plain, sum(cases_of(n), ())))]
+)
+def test_a_cache_that_forgets_an_argument_is_noticed(name):
+    """Two cases differ in this argument alone, and in what is right."""
+    for place, argument in enumerate(BANK[name].takes):
+        answers = {}
+        for case in cases_of(name):
+            others = repr(case[:place] + case[place + 1 :])
+            answers.setdefault(others, set()).add(repr(BANK[name].reference(*case)))
+        assert any(len(different) > 1 for different in answers.values()), argument
+
+
 # --- in whatever surroundings -----------------------------------------------------
 
 

@@ -17,6 +17,7 @@ def test_hints_lead_on_and_give_nothing_away(name):
     for text in (*texts, *exercise.steps):
         assert 8 < len(text) < 240
         assert len(answer) < 12 or answer not in text
+    assert len(exercise.steps) > 1, "a first step, not the whole at once"
     assert not exercise.steps[0].startswith(("Then", "Now", "It ", "Their"))
     assert not any(step.startswith("First") for step in exercise.steps[1:])
 

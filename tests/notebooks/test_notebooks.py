@@ -20,7 +20,7 @@ def test_there_are_notebooks_and_all_are_in_reading_order():
     assert len(paths) == len(NOTEBOOKS) > 0, "two have the same number"
     for path in paths:
         assert path.parent == ROOT / "notebooks"
-        assert re.fullmatch(r"\d\d_[a-z0-9_]+", path.stem), path.name
+        assert re.fullmatch(r"\d\d_[a-z0-9_]+|more_practice", path.stem), path.name
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -60,19 +60,29 @@ def test_no_cell_installs_or_reaches_for_the_shell(name):
 @pytest.mark.parametrize("number", BANKS)
 def test_each_exercise_is_asked_as_the_bank_asks_it_and_not_tried_yet(number):
     asked = set()
-    for source, outputs in code_cells(number):
+    known = {exercise.name for exercise in BANKS[number]}
+    for source, outputs in code_cells(number) + code_cells("mo"):
         shown = "".join(str(output.get("data")) for output in outputs)
         for name, answer in re.findall(
             r"""check\(\s*["']([\w.]+)["'], (\w+)""", source
         ):
+            if name not in known:
+                continue
             asked.add(name)
             assert f"○ {name}: not tried yet" in shown
             if match := re.search(rf"^def {answer}\((.*?)\)", source, re.M | re.S):
                 takes = re.findall(r"(\w+)(?:=[^,]*)?(?:,|$)", match[1])
                 assert takes == list(BANK[name].takes), name
-    assert asked == {exercise.name for exercise in BANKS[number]}
+    assert asked == known
 
 
 def test_working_copies_are_not_tested(pytestconfig):
     assert pytestconfig.getini("testpaths") == ["tests", "notebooks"]
     assert pytestconfig.option.nbval and not pytestconfig.option.nbval_lax
+
+
+def test_more_practice_goes_in_the_order_of_the_course():
+    names = re.findall(r'check\("([\w.]+)"', str(code_cells("mo")))
+    number = {exercise.name: nb for nb, bank in BANKS.items() for exercise in bank}
+    numbers = [number[name] for name in names]
+    assert numbers and numbers == sorted(numbers)

@@ -9,8 +9,8 @@ from typing import Any
 
 from tools.notebook_rules import ROOT, joined
 
-PATHS = {
-    path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+PATHS = {  # "00" to "18", and "mo" for more_practice.ipynb
+    path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
 }
 NOTEBOOKS = {
     number: json.loads(path.read_text("utf-8")) for number, path in PATHS.items()
