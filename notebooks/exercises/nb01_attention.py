@@ -3,6 +3,7 @@
 Knows the shared layer. Knows nothing of how an answer is run or shown.
 """
 
+import math
 from math import isqrt
 
 import torch
@@ -382,6 +383,13 @@ WEIGHTS = Exercise(
             hint="A sum or a maximum over the last axis takes this axis away. What is "
             "left is lined up with columns, not with rows.",
             more="An argument of sum and amax keeps the axis, with size 1.",
+        ),
+        Mistake(
+            name="powers of 2",
+            function=lambda scores: normalized_powers(scores * math.log(2)),
+            hint="The rows add up to 1, but a score that is higher by 1 should weigh e "
+            "times as much, not twice.",
+            more="torch.exp, or x.exp(): powers of e.",
         ),
     ),
     hint=(

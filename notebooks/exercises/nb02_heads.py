@@ -395,6 +395,21 @@ LAYER = Exercise(
             "heads. Who should be compared with whom?",
             more="Before the product the positions must be second to last: “b h t d”.",
         ),
+        Mistake(
+            name="the softmax runs over the heads",
+            function=lambda x, q, k, v, o, n: (
+                merge(
+                    (
+                        split(x @ q, n) @ split(x @ k, n).mT / (q.shape[1] // n) ** 0.5
+                    ).softmax(dim=1)
+                    @ split(x @ v, n)
+                )
+                @ o
+            ),
+            hint="The weights of the heads add up to 1 for each pair of words. Among "
+            "whom should a query share itself out?",
+            more="“b h q k”: the softmax runs over k, the last axis.",
+        ),
     ),
     hint=(
         "Three products, then cut into heads: write `split` and `merge` as above.",

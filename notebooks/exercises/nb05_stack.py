@@ -171,6 +171,12 @@ STACK = Exercise(
             "and again.",
             more="The norm comes once, after the loop.",
         ),
+        Mistake(
+            name="the last block is left out",
+            function=lambda x, blocks, norm: stack(x, blocks[:-1], norm),
+            hint="One block too few: the last one has no say.",
+            more="Let the loop run over the blocks themselves, not over numbers.",
+        ),
     ),
     hint=(
         "What does the second block read: x, or what the first block gave?",

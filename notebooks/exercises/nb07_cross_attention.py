@@ -387,6 +387,17 @@ LOSS = Exercise(
             "different number.",
             more="One argument is unused.",
         ),
+        Mistake(
+            name="reshaped where two axes should be swapped",
+            function=lambda scores, target, pad_id: F.cross_entropy(
+                scores[:, :-1].reshape(len(scores), scores.shape[-1], -1),
+                target[:, 1:],
+                ignore_index=pad_id,
+            ),
+            hint="cross_entropy wants “b v t”. Your reshape has that shape, but it "
+            "cuts the row of numbers anew.",
+            more=".mT or transpose(1, 2) swaps axes; flatten(0, 1) needs no swap.",
+        ),
     ),
     hint=(
         "Write four ids in a row, and below each the id that its scores should "

@@ -182,6 +182,14 @@ RMS = Exercise(
             "with “t m”.",
             more="An argument of mean keeps the axis, with size 1.",
         ),
+        Mistake(
+            name="eps is always the same",
+            function=lambda x, scale, eps: rms_norm(x, scale, 1e-5),
+            hint="Small positions are far off. Do you write 1e-5 where the argument "
+            "should stand?",
+            more="Each model has an ε of its own: use eps.",
+            also=(lambda x, scale, eps: rms_norm(x, scale, 1e-6),),
+        ),
     ),
     hint="Four steps for one position: square, mean, root, divide. Then the scale.",
     shared=norm_of_the_layer,

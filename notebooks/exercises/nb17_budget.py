@@ -245,9 +245,10 @@ FLOPS = Exercise(
         Mistake(
             name="half of attention's own products",
             function=lambda n, layers, m, t, d: (6 * n + 6 * layers * t * m) * d,
-            hint="Half of these products are missing. Did you count only one of the "
-            "two, or leave out what the mask hides?",
-            more="Contexts cost as much as scores. And a masked score counts, too.",
+            hint="Half of these products are missing. Did you count one of the two, "
+            "leave out what the mask hides, or count a multiply-add as one?",
+            more="Contexts cost as much as scores, a masked score counts, too, and a "
+            "product of two numbers that is added is two operations.",
         ),
         Mistake(
             name="attention in one layer",
