@@ -60,11 +60,11 @@ def test_progress_is_reported_by_notebook(capsys):
     progress("01")
     assert capsys.readouterr().out == (
         "= 01: 1 of 4 right\n"
-        "    exercise              tries\n"
-        "    ○ attention.scores        –\n"
-        "    ✓ attention.weights       1\n"
-        "    ✗ attention.context       1\n"
-        "    ○ attention.look_up       –\n"
+        "    exercise             tries\n"
+        "    ○ attention.scores       –\n"
+        "    ✓ attention.weights      1\n"
+        "    ✗ attention.context      1\n"
+        "    ○ attention.look_up      –\n"
     )
     progress("more")
     assert "○ attention.cosine" in capsys.readouterr().out
@@ -171,35 +171,20 @@ def test_the_solution_is_a_short_right_answer(name, capsys):
     assert f"    def {reference.__name__}(" in capsys.readouterr().out
 
 
-def pasted(name):
-    """What the solution of an exercise gives in a notebook, as an answer."""
-    space = {}
-    exec(pasteable(BANK[name].reference), space)
-    function = space[inspect.unwrap(BANK[name].reference).__name__]
-    assert not inspect.get_annotations(function)
-    return function() if BANK[name].predicts else function
+FIRST = {bank[0].name for bank in BANKS.values()}  # the others at night
 
 
-@pytest.mark.parametrize("number", BANKS)
-def test_a_solution_can_be_pasted(number):
-    name = BANKS[number][0].name
-    assert examine(BANK[name], pasted(name)).status == "right"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", BANK)
-def test_every_solution_can_be_pasted(name):
-    assert examine(BANK[name], pasted(name)).status == "right"
-
-
-def test_a_pasted_solution_brings_what_it_needs_and_no_more():
-    lines = pasteable(BANK["backbone.forward"].reference).splitlines()
-    assert lines[:3] == [
-        "import torch",
-        "from einops import rearrange",
-        "from torch.nn import functional as F",
-    ]
-    assert lines[5] == "def norm(x):" and "def forward(ids, W, num_heads):" in lines
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.long] * (n not in FIRST)) for n in BANK],
+)
+def test_a_solution_can_be_pasted(name):
+    space, reference = {}, inspect.unwrap(BANK[name].reference)
+    exec(pasteable(reference), space)
+    answer = space[reference.__name__]
+    assert not inspect.get_annotations(answer)
+    answer = answer() if BANK[name].predicts else answer
+    assert examine(BANK[name], answer).status == "right"
 
 
 def test_after_a_try_the_solution_needs_no_second_call(capsys):

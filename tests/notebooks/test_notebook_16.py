@@ -283,7 +283,7 @@ def test_the_best_score_stands_in_progress(capsys, alone):
     capsys.readouterr()
     progress("16")
     out = capsys.readouterr().out
-    assert "10 points: clinic.case 0" in out and "0 of 7 right" in out
+    assert "10 points: clinic.case 0" in out and "0 of 6 right" in out
     progress("15")
     assert "clinic.case" not in capsys.readouterr().out
 
