@@ -1,7 +1,7 @@
 """pytest plugin: quiet surroundings for kernels, budgets, and what a notebook leaves.
 
-`bridge` compares the outputs. The options stand in pytest's ini section; `hooks` names
-what a project can add.
+`cells` runs the cells and compares their outputs. The options stand in pytest's ini
+section; `hooks` names what a project can add.
 """
 
 import contextlib
@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nbval_strict import arithmetic, bridge, hooks
+from nbval_strict import arithmetic, hooks
+from nbval_strict.cells import IPyNbFile, NotebookFile
 from nbval_strict.fingerprint import fingerprint, unlike
 from nbval_strict.traces import Traces
 from nbval_strict.workers import shared
@@ -36,6 +37,7 @@ MEASURED = shared("measured")  # CPU-seconds, GiB
 OTHER = shared("other")  # how this machine differs from the one that stored its outputs
 TOLERATED = shared("tolerated")  # the cells whose last digits differ there
 CELLS = shared("cells")  # CPU-seconds of its cells
+ENVIRONMENT = {}  # of all kernels
 _surroundings = contextlib.ExitStack()
 _scratch = tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True)
 
@@ -119,39 +121,42 @@ class Watch:
         return self.now(), self.peak / 2**30
 
 
-def set_up_notebook(self):
-    """Before the first cell: a watched kernel in quiet surroundings."""
-    config = self.config
-    scratch = Path(tempfile.mkdtemp(dir=_scratch.name, prefix=f"{self.path.stem[:2]}-"))
-    self.differences = config.rootpath / config.getini("nbval_differences")
-    writable = [*config.getini("nbval_writable").split(), self.differences.name]
-    self.traces = Traces(scratch, self.path.parent, writable)
-    self.opened = scratch / "opened"
-    bridge.ENVIRONMENT.update(
-        self.traces.variables(),
-        NBVAL_OPENED=str(self.opened),
-        NBVAL_ROOT=str(config.rootpath),
-    )
-    bridge.set_up_kernel(self)
-    self.traces.note("the start of the kernel")
-    here = fingerprint()
-    for more in config.hook.pytest_nbval_fingerprint(notebook=self.nb):
-        here |= more
-    self.other = unlike(self.nb.metadata.get("made_with"), here)
-    OTHER[self.path.stem] = self.other
-    self.tolerated = []
-    for old in self.differences.glob(f"{self.path.stem}_*.png"):
-        old.unlink()
-    self.broken = None
-    self.cell_seconds = {}
-    self.watch = Watch(self.kernel.km.provisioner.pid)
+class Notebook(NotebookFile):
+    """Its rules, its cells in a watched kernel in quiet surroundings, its budget."""
 
+    def collect(self):
+        yield Rules.from_parent(self, name="rules")
+        yield from super().collect()
+        yield Budget.from_parent(self, name="budget")
+        yield Leftovers.from_parent(self, name="leftovers")
 
-def tear_down_notebook(self):
-    """After the last item."""
-    if getattr(self, "watch", None):
-        self.watch.stop()
-    bridge.stop_kernel(self)
+    def setup(self):
+        config, stem = self.config, self.path.stem
+        scratch = Path(tempfile.mkdtemp(dir=_scratch.name, prefix=f"{stem[:2]}-"))
+        self.differences = config.rootpath / config.getini("nbval_differences")
+        writable = [*config.getini("nbval_writable").split(), self.differences.name]
+        self.traces = Traces(scratch, self.path.parent, writable)
+        self.opened = scratch / "opened"
+        records = {"NBVAL_OPENED": self.opened, "NBVAL_ROOT": config.rootpath}
+        records = {name: str(path) for name, path in records.items()}
+        self.start_kernel(ENVIRONMENT | self.traces.variables() | records)
+        self.traces.note("the start of the kernel")
+        here = fingerprint()
+        for more in config.hook.pytest_nbval_fingerprint(notebook=self.nb):
+            here |= more
+        self.other = unlike(self.nb.metadata.get("made_with"), here)
+        OTHER[stem] = self.other
+        self.tolerated = []
+        for old in self.differences.glob(f"{stem}_*.png"):
+            old.unlink()
+        self.broken = None
+        self.cell_seconds = {}
+        self.watch = Watch(self.kernel.km.provisioner.pid)
+
+    def teardown(self):
+        if getattr(self, "watch", None):
+            self.watch.stop()
+        super().teardown()
 
 
 class Rules(pytest.Item):
@@ -202,7 +207,7 @@ class Leftovers(Rules):
 
     def runtest(self):
         book = self.parent
-        bridge.end_kernel(book)
+        book.end_kernel()
         book.traces.note("the end of the kernel")
         if book.opened.exists():
             lines = book.opened.read_text("utf-8").splitlines()
@@ -224,15 +229,17 @@ def pytest_addhooks(pluginmanager):
 
 def pytest_configure(config):
     config.option.nbval_cell_timeout *= max(1.0, patience())
-    bridge.install(
-        set_up_notebook,
-        tear_down_notebook,
-        lambda book: [Rules.from_parent(book, name="rules")],
-        lambda book: [
-            Budget.from_parent(book, name="budget"),
-            Leftovers.from_parent(book, name="leftovers"),
-        ],
-    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    """Put our collector in the place of nbval's."""
+    return [
+        Notebook.from_parent(parent, path=file_path)
+        if isinstance(collector, IPyNbFile)
+        else collector
+        for collector in (yield)
+    ]
 
 
 def surroundings(config, notebooks):
@@ -253,20 +260,20 @@ def pytest_configure_node(node):
     root = node.config.rootpath
     paths = [path for place in places for path in (root / place).rglob("*.ipynb")]
     paths += [root / place for place in places if place.suffix == ".ipynb"]
-    if not bridge.ENVIRONMENT and paths:
+    if not ENVIRONMENT and paths:
         import nbformat
 
         books = [nbformat.read(path, as_version=4) for path in paths]
-        bridge.ENVIRONMENT.update(surroundings(node.config, books))
-    node.workerinput["kernel_environment"] = dict(bridge.ENVIRONMENT)
+        ENVIRONMENT.update(surroundings(node.config, books))
+    node.workerinput["kernel_environment"] = dict(ENVIRONMENT)
 
 
 def pytest_collection_finish(session):
     parents = {item.parent for item in session.items}
-    books = [book.nb for book in parents if isinstance(book, bridge.NotebookFile)]
+    books = [book.nb for book in parents if isinstance(book, Notebook)]
     if books and not session.config.option.collectonly:
         given = getattr(session.config, "workerinput", {}).get("kernel_environment")
-        bridge.ENVIRONMENT.update(given or surroundings(session.config, books))
+        ENVIRONMENT.update(given or surroundings(session.config, books))
 
 
 def pytest_unconfigure():

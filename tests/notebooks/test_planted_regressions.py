@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from attention_views import page
-from nbval_strict import bridge, plugin
+from nbval_strict import cells, plugin
 from nbval_strict.figures import figure_problems
 from nbval_strict.plugin import expect_none, quiet_variables
 from tests.support import course_notebooks
@@ -290,7 +290,7 @@ def test_views_are_compared_by_their_numbers(monkeypatch):
         texts += [page.compressed(codes), page.compressed(codes[::-1])]
     outputs = [[{"data": {"text/html": f'{{"map":"{text}"}}'}}] for text in texts]
     hook = SimpleNamespace(pytest_nbval_html=course_notebooks.pytest_nbval_html)
-    same, other, again, _ = [bridge.comparable(one, hook) for one in outputs]
+    same, other, again, _ = [cells.comparable(one, hook) for one in outputs]
     assert outputs[0] != outputs[2] and same == again != other
 
 
