@@ -20,6 +20,7 @@ ALONE = {
     "attention_views": ("", "torch matplotlib"),
     "named_mistakes": (r"✗ mean: a sum\n  It grows with the length\.", "transformers"),
 }
+CODE = (".py", ".js", ".css", ".html", ".wasm", ".typed")
 ROOMS = {
     "known_worlds": r"Sleepy Ben|\w+ .*\n.* \[\(0, \d\).*\n.*less than 0\.4",
     "lesson_plots": "",
@@ -30,10 +31,13 @@ ROOMS = {
 def install(name, folder):
     """What a wheel of this package brings, and nothing else: no network is asked."""
     source, target = folder / "source", folder / "installed"
-    shutil.copytree(PACKAGES / name, source)  # a build writes beside what it builds
+    built = shutil.ignore_patterns("build", "*.egg-info")  # what an earlier pip left
+    shutil.copytree(PACKAGES / name, source, ignore=built)
+    code = {p.relative_to(source) for p in source.rglob("*.*") if p.suffix in CODE}
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     command += ["--no-index", "--no-build-isolation", "--target", target, source]
     subprocess.run(command, check=True)
+    assert not {path for path in code if not (target / name / path).exists()}
     return target
 
 
