@@ -39,23 +39,24 @@ help:  ## list the commands
 lab: $(READY)  ## open the course in JupyterLab, in your working copies; ORIGINALS=1: edit the originals
 	@$(RUN) -m tools.working_copies lab $(if $(ORIGINALS),--originals)
 
-check: $(DEV_READY)  ## after each edit: every quick test, of rules and layout too
+check: $(DEV_READY) lint  ## after each edit: lint, and every quick test
 	@$(PYTEST) -m "not slow and not long" tests
 
-lint: $(DEV_READY)  ## ruff (rules and layout) and the directions of imports
+lint: $(DEV_READY)  ## rules and layout, the directions of imports, types
 	@$(VENV)/bin/ruff check --quiet
 	@$(VENV)/bin/ruff format --check --quiet || \
 	  { echo "Layout: $(VENV)/bin/ruff format mends it"; exit 1; }
 	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/imports.txt || \
 	  { cat $(VENV)/imports.txt; exit 1; }
+	@$(VENV)/bin/mypy --no-error-summary
 
 notebooks: $(DEV_READY) $(MODELS_READY)  ## run and compare the notebooks; CHANGED=1: those that a change can touch
 	@$(PYTEST) $(if $(CHANGED),--changed) notebooks
 
-test: $(DEV_READY) $(MODELS_READY)  ## run the tests and all notebooks, without the long tests
+test: $(DEV_READY) $(MODELS_READY) lint  ## run the tests and all notebooks, without the long tests
 	@$(PYTEST)
 
-test-all: $(DEV_READY) $(MODELS_READY)  ## the same and the long tests, then the notebooks by this machine's own instructions
+test-all: $(DEV_READY) $(MODELS_READY) lint  ## the same and the long tests, then the notebooks by this machine's own instructions
 	@$(PYTEST) -m "long or not long"
 	@NBVAL_ARITHMETIC=own $(PYTEST) notebooks
 

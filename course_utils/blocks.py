@@ -108,8 +108,9 @@ class LlamaBlock(nn.Module):
     def __init__(self, config: LlamaConfig):
         super().__init__()
         self.attention_norm = RMSNorm(config.d_model, config.norm_eps)
+        heads, kv_heads = config.num_heads, config.num_kv_heads or config.num_heads
         self.attention = GroupedQueryAttention(
-            config.d_model, config.num_heads, config.num_kv_heads, config.dropout
+            config.d_model, heads, kv_heads, config.dropout
         )
         self.feedforward_norm = RMSNorm(config.d_model, config.norm_eps)
         self.feedforward = SwiGLU(config.d_model, config.d_ff)

@@ -118,7 +118,7 @@ def train(texts: Iterable[str], vocab_size: int) -> BytePairs:
     counts = Counter(word for text in checked_texts(texts) for word in cut(text))
     words = [model.encode_word(word) for word in counts]
     times = list(counts.values())
-    pairs = Counter()
+    pairs: Counter[tuple[int, int]] = Counter()
     where = defaultdict(set)
     for index, word in enumerate(words):
         for pair in pairwise(word):

@@ -37,7 +37,7 @@ def check_index(size: int, size_name: str, /, **indices: object) -> None:
     for name, index in indices.items():
         if not isinstance(index, Integral) or isinstance(index, bool):
             raise TypeError(f"{name} must be an integer, got {describe(index)}")
-        if not 0 <= index < size:
+        if index < 0 or not index < size:
             raise ValueError(f"{name} must be in [0, {size_name}={size}), got {index}")
 
 
@@ -47,7 +47,7 @@ def check_number(interval: str, /, **numbers: object) -> None:
     for name, number in numbers.items():
         if not isinstance(number, Real) or isinstance(number, bool):
             raise TypeError(f"{name} must be a number, got {describe(number)}")
-        inside = low <= number <= high  # not for NaN
+        inside = number <= high and not number < low  # not for NaN
         at_open_end = interval[0] == "(" and number == low
         at_open_end |= interval[-1] == ")" and number == high
         if not inside or at_open_end:

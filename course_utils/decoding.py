@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat
 from jaxtyping import Float, Int64
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from course_utils import checks
@@ -180,7 +181,7 @@ class CachedStep:
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
     """
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: Any):
         checks.check_eval(model)
         self.model = model
         self.cache = model.new_cache()
@@ -190,7 +191,7 @@ class CachedStep:
     def __call__(self, ids: Int64[Tensor, "b t"]) -> Float[Tensor, "b v"]:
         """Scores of the token after each row; only new positions are computed."""
         length = 0 if self.seen is None else self.seen.shape[1]
-        if length and not torch.equal(ids[:, :length], self.seen):
+        if self.seen is not None and not torch.equal(ids[:, :length], self.seen):
             changed = "an earlier id or the number of rows changed"
             raise ValueError(f"{changed}: make a new CachedStep for a new text")
         new = ids[:, length:].to(next(self.model.parameters()).device)
@@ -212,7 +213,7 @@ class TranslationStep:
     """
 
     @torch.no_grad()
-    def __init__(self, model: nn.Module, source: Int64[Tensor, "b s"]):
+    def __init__(self, model: Any, source: Int64[Tensor, "b s"]):
         checks.check_eval(model)
         self.model = model
         self.source = source.to(next(model.parameters()).device)
@@ -282,8 +283,8 @@ def _check_request(
 ) -> None:
     checks.check_integer(1, max_new_tokens=max_new_tokens)
     checks.check_ids(prompt, None, "prompt")
-    seen = pad_id is not None and checks.values_are_at_hand(prompt)
-    if seen and (prompt[:, 1:] == pad_id).any():  # some models begin a text with it
+    at_hand = checks.values_are_at_hand(prompt)  # some models begin a text with it:
+    if at_hand and pad_id is not None and (prompt[:, 1:] == pad_id).any():
         padding = f"padding, pad_id={pad_id}: the model would read it"
         raise ValueError(f"prompt must not hold {padding}")
     if stop_id is not None and pad_id is None and len(prompt) > 1:

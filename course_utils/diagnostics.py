@@ -8,6 +8,7 @@ ValueError instead. Outputs count as changed when they differ by more than round
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -35,7 +36,7 @@ def _differ(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> bool:
     return not bool((before - after).abs().max() <= tolerance * scale)
 
 
-def _checked_output(outputs: Logits, *inputs: Tensor) -> Tensor:
+def _checked_output(outputs: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     """What `outputs` returns, one floating-point vector per entry of the last input."""
     output = outputs(*inputs)
     leading = inputs[-1].shape
@@ -45,7 +46,7 @@ def _checked_output(outputs: Logits, *inputs: Tensor) -> Tensor:
     return output
 
 
-def _deterministic_output(outputs: Logits, *inputs: Tensor) -> Tensor:
+def _deterministic_output(outputs: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     """What `outputs` returns, after a second call gave the same finite numbers."""
     output = outputs(*inputs)
     if not output.isfinite().all():
@@ -127,7 +128,7 @@ def mixes_rows(outputs: Logits, rows: Tensor) -> bool:
 
 
 @torch.no_grad()
-def cache_disagrees(model: nn.Module, ids: Int64[Tensor, "b t"]) -> bool:
+def cache_disagrees(model: Any, ids: Int64[Tensor, "b t"]) -> bool:
     """Do logits change when half of the ids come first and the rest one by one?
 
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".

@@ -6,6 +6,7 @@ Knows modules and their names. Knows nothing of what they compute.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from numbers import Integral
+from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -38,7 +39,7 @@ def intervene(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]
     check_type(nn.Module, model=model)
     check_type(Mapping, changes=changes)
     modules = dict(model.named_modules())
-    ran = set()
+    ran: set[str] = set()
     with ExitStack() as undo:
         for name, change in changes.items():
             if name not in modules:
@@ -159,15 +160,14 @@ def _index_list(name: str, indices: Indices) -> list[int] | None:
     """Indices as a list; a mask of True and False would silence heads 0 and 1."""
     if indices is None:
         return None
-    if isinstance(indices, Tensor):
-        indices = indices.tolist()
-    is_single = isinstance(indices, str) or not isinstance(indices, Iterable)
-    indices = [indices] if is_single else list(indices)
-    for index in indices:
+    given: Any = indices.tolist() if isinstance(indices, Tensor) else indices
+    is_single = isinstance(given, str) or not isinstance(given, Iterable)
+    given = [given] if is_single else list(given)
+    for index in given:
         check_type(Integral, **{name: index})
         if isinstance(index, bool):
             raise TypeError(f"{name} must be numbers, such as [0, 2], got {index}")
-    return indices
+    return given
 
 
 def _index_mask(value: Tensor, indices: list[int] | None, axis: int) -> Tensor:

@@ -4,6 +4,7 @@ Knows how blocks are stacked. Knows nothing of text, losses or training.
 """
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -102,7 +103,7 @@ class Classifier(nn.Module):
             check_same("positions and ids: batch size", len(positions), len(ids))
             check_ids(positions[:, None], ids.shape[1], "positions", "length")
             return self.head(x[torch.arange(len(x), device=x.device), positions])
-        real = (ids != self.encoder.pad_id)[:, :, None]
+        real = (ids != self.config.pad_id)[:, :, None]
         return self.head((x * real).sum(1) / real.sum(1).clamp(min=1))
 
 
@@ -171,6 +172,9 @@ def _init_decoder(model: nn.Module, num_layers: int) -> None:
 class LanguageModel(nn.Module):
     """What the two decoder-only models share: the cache, and what they accept."""
 
+    config: Any
+    blocks: nn.ModuleList
+
     def new_cache(self) -> KeyValueCache:
         """An empty cache for this model."""
         return KeyValueCache(len(self.blocks))
@@ -185,9 +189,9 @@ class LanguageModel(nn.Module):
         """Check what `forward` was given: the first position, and a cache per block."""
         check_ids(ids, self.config.vocab_size)
         start = 0
-        layers = [None] * len(self.blocks)
+        layers: list[LayerCache | None] = [None] * len(self.blocks)
         if cache is not None:
-            layers = cache.layers
+            layers = [*cache.layers]
             check_same("cache and model: layers", len(layers), len(self.blocks))
             check_same("cache and ids: rows", cache.rows or len(ids), len(ids))
             start = cache.length

@@ -114,10 +114,11 @@ def share_page(
     check_type(Tokenizer, tokenizer=tokenizer)
     check_type(str | Path, path=path)
     _check_texts(title=title, opening=opening)
-    config = model.config
+    config: Any = model.config
     sizes = (tokenizer.vocab_size, config.vocab_size)
     check_same("tokenizer and model: vocab_size", *sizes)
-    start_id = tokenizer.eos_id if start_id is None else start_id
+    end_id: Any = tokenizer.eos_id
+    start_id = end_id if start_id is None else start_id
     check_index(config.vocab_size, "vocab_size", start_id=start_id)
     weights = {  # a shared matrix comes once
         name.removesuffix(".weight"): weight.detach().float().cpu().numpy()
@@ -130,7 +131,7 @@ def share_page(
         title=title,
         opening=opening,
         start_id=start_id,
-        end_id=tokenizer.eos_id,
+        end_id=end_id,
     )
     return _written(page, path)
 
@@ -206,7 +207,7 @@ def show_story(
     path: in the folder of the notebook, from where JupyterLab and the book read the
     page. Arguments and errors as in `share_page`.
     """
-    about = {"title": title, "opening": opening, "start_id": start_id}
+    about: dict[str, Any] = {"title": title, "opening": opening, "start_id": start_id}
     path = share_page(model, tokenizer, path, **about)
     check_eval(model)
     _show_frame(path, title, HINT)
@@ -255,9 +256,7 @@ def _address(path: PurePath) -> str:
 
 
 @torch.no_grad()
-def _story(
-    model: nn.Module, ids: list[int], end_id: int
-) -> tuple[list[int], torch.Tensor]:
+def _story(model: Any, ids: list, end_id: int | None) -> tuple[list[int], torch.Tensor]:
     """The likeliest continuation, and the surprise of each token after the first."""
     device = next(model.parameters()).device
     cache = model.new_cache()
@@ -291,9 +290,9 @@ def _still(words: Sequence[str], surprises: Sequence[float]) -> Figure:
         drawn[-1].set_position((x, line))
         x += width
     figure.set_figheight(0.26 * (line + 1) + 0.1)
-    for text in drawn:
-        x, y = text.get_position()
-        text.set_position((x, 1 - (y + 0.8) / (line + 1.4)))
+    for artist in drawn:
+        x, y = artist.get_position()
+        artist.set_position((x, 1 - (y + 0.8) / (line + 1.4)))
     return figure
 
 

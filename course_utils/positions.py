@@ -16,9 +16,8 @@ Device = torch.device | str | None
 def _angles(length: int, width: int, base: float) -> Float[Tensor, "t pairs"]:
     """Angles in float64, always on the CPU: some accelerators have no float64."""
     check_number("(0, inf)", base=base)
-    exact = {"dtype": torch.float64, "device": "cpu"}
-    positions = torch.arange(length, **exact)
-    pairs = torch.arange(0, width, 2, **exact)
+    positions = torch.arange(length, dtype=torch.float64, device="cpu")
+    pairs = torch.arange(0, width, 2, dtype=torch.float64, device="cpu")
     return torch.outer(positions, base ** (-pairs / width))
 
 
@@ -49,6 +48,8 @@ def sinusoidal_positions(
 
 class TablePositions(nn.Module):
     """Add one row of `self.table` per position: what the next classes share."""
+
+    table: Tensor
 
     def forward(
         self, x: Float[Tensor, "b t m"], start: int = 0

@@ -7,6 +7,7 @@ are made by `tools/train_shipped.py`.
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -51,7 +52,8 @@ def save(
             )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    content = {"kind": kind, "config": asdict(model.config)}
+    config: Any = model.config
+    content = {"kind": kind, "config": asdict(config)}
     (folder / CONFIG).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     tokenizer.save(folder / TOKENIZER)
     tensors = {  # a shared matrix is stored once

@@ -5,6 +5,7 @@ Knows modules and their names. Knows nothing of what they compute.
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -14,14 +15,14 @@ from course_utils.checks import check_type, did_you_mean
 @contextmanager
 def explicit(module: nn.Module | None) -> Iterator[None]:
     """An attention layer computes step by step while one block or several last."""
-    is_attention = hasattr(module, "explicit")
-    if is_attention:
-        module.explicit += 1
+    layer: Any = module if hasattr(module, "explicit") else None
+    if layer is not None:
+        layer.explicit += 1
     try:
         yield
     finally:
-        if is_attention:
-            module.explicit -= 1
+        if layer is not None:
+            layer.explicit -= 1
 
 
 class Named(dict):

@@ -69,6 +69,7 @@ def _count(number: int, unit: str) -> str:
 def load_script(name: str, root: Path = ROOT) -> ModuleType:
     """The script `NAME.py` as a module, with its functions and POINTS."""
     spec = importlib.util.spec_from_file_location(name, root / FOLDER / f"{name}.py")
+    assert spec and spec.loader  # every path of a .py file has both
     script = importlib.util.module_from_spec(spec)
     sys.modules[name] = script
     spec.loader.exec_module(script)

@@ -13,7 +13,8 @@ from course_utils.attention import attention_scores, attention_weights
 from course_utils.checks import check_choice, check_ids, check_same, values_are_at_hand
 from course_utils.masks import padding_mask
 
-Queries, Memory = Float[Tensor, "b q m"], Float[Tensor, "b k m"]
+Queries = Float[Tensor, "b q m"]
+Memory = Float[Tensor, "b k m"]
 Mask = Bool[Tensor, "b 1 1 k"]  # True = may look
 
 

@@ -116,7 +116,7 @@ class Tokenizer:
         return list(ids)
 
     def _piece(self, id: int) -> str:
-        piece = self._backend.id_to_token(id)
+        piece = self._backend.id_to_token(id) or ""
         if id in self._added:
             return piece
         if any(character not in BYTE_OF for character in piece):

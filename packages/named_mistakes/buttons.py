@@ -4,7 +4,7 @@ Knows ipywidgets and reports. Knows nothing of exercises.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from named_mistakes.report import Report, in_notebook
 
@@ -18,7 +18,7 @@ NO_ERROR = f"<style>{LOST} {{display: none}}</style>"
 
 def show_with_buttons(
     report: Report,
-    asks: dict[str, Callable[[], Report]],
+    asks: Mapping[str, Callable[[], Report]],
     label: Callable[[str], str],
 ) -> None:
     """Show a report and, where buttons are wanted, what can be asked then.

@@ -4,6 +4,7 @@ Knows exercises and reports. Knows nothing of a session.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from named_mistakes.comparing import (
     same_gradient,
 )
 from named_mistakes.describing import describe
-from named_mistakes.exercise import Exercise
+from named_mistakes.exercise import Exercise, Mistake
 from named_mistakes.limit import TimeIsUp
 from named_mistakes.report import Report
 from named_mistakes.running import Outcome, gradients, is_stub, isolated, own_line, run
@@ -179,7 +180,7 @@ class _Judge:
             return self.say("different", "not yet", place, guess)
         if error:
             return dataclasses.replace(self.error(place, error), step=begun)
-        lines = differences[place], *self.ending(place)
+        lines = str(differences[place]), *self.ending(place)
         return self.say("different", "not yet", place, *lines, step=begun)
 
     def differs(self, mine: Outcome, right: Outcome) -> str | None:
@@ -196,7 +197,8 @@ class _Judge:
         may explain as many. An answer may equal a mistake in these cases by chance, so
         it has to in others. place: of the first wrong result.
         """
-        found, most = {}, 1
+        found: dict[str, tuple[Mistake, Callable]] = {}
+        most = 1
         for mistake in self.exercise.mistakes:
             for function in (mistake.function, *mistake.also):
                 count = self.explained(outcomes, right, function)
@@ -287,8 +289,8 @@ class _Judge:
             lines = ["It calls itself without end: nothing stops the recursion."]
         elif not line:
             lines.append(f"It is called with ({', '.join(self.exercise.takes)}).")
-        lines = filter(None, [*lines, *self.ending(place)])
-        return self.say("error", title, place, *lines, code=line)
+        said = filter(None, [*lines, *self.ending(place)])
+        return self.say("error", title, place, *said, code=line)
 
     def changed(self, place: int, names: list[str]) -> Report:
         """The report on arguments that were changed in place."""

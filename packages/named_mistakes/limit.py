@@ -18,7 +18,7 @@ from typing import Any
 RETRY_INTERVAL = 0.001
 # A function that only waits (sleeps) is stopped after this many times its seconds.
 IDLE_FACTOR = 10
-ALARM = signal.SIGALRM if hasattr(signal, "SIGALRM") else signal.SIGBREAK
+ALARM = signal.Signals["SIGALRM" if hasattr(signal, "SIGALRM") else "SIGBREAK"]
 
 
 class TimeIsUp(BaseException):

@@ -34,7 +34,7 @@ def keep_score(name: str, points: int) -> None:
 
 def remembered() -> dict[str, dict]:
     """{name: entry}, from any kernel."""
-    stored = {}
+    stored: dict[str, dict] = {}
     with contextlib.suppress(OSError):
         stored, _ = _read(_file())
     return _larger(stored, _entries)
@@ -69,8 +69,8 @@ def _read(path: Path | None) -> tuple[dict[str, dict], bool]:
     except (ValueError, RecursionError):
         return {}, False
     match stored:
-        case {"version": 2, "exercises": dict(new), **old}:
-            pass
+        case {"version": 2, "exercises": dict(new), **rest}:
+            old = rest
         case dict() if "version" not in stored:
             new, old = {}, stored
         case _:

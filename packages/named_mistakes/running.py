@@ -29,7 +29,7 @@ from named_mistakes.limit import call_within
 # What the byte code of a function consists of that only returns a constant.
 IDLE = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "POP_TOP"}
 CPU = torch.device("cpu")
-SETTINGS = (  # how to read and write them
+SETTINGS: tuple[tuple[Callable, Callable], ...] = (  # how to read and write them
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
@@ -155,8 +155,8 @@ def home(function: Callable) -> Any:
     """The code object of the learner's function, or None for a built-in."""
     function = inspect.unwrap(getattr(function, "func", function))
     for part in (function, getattr(type(function), "forward", None)):
-        if hasattr(part, "__code__"):
-            return part.__code__
+        if code := getattr(part, "__code__", None):
+            return code
     return None
 
 

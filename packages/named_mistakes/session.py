@@ -158,7 +158,7 @@ def progress(notebook: str | int | None = None) -> None:
     Raises ValueError for a notebook that has no exercises.
     """
     books, entries = _checked(), remembered()
-    names = {name for some in books.values() for name in some}
+    names = [name for some in books.values() for name in some]
     signs = {name: _sign(entries.get(name)) for name in names}
     if notebook is None:
         where, table = "", _by_notebook(books, signs)
