@@ -151,8 +151,10 @@ def train_page(path: str | Path, *, title: str = TRAINING_TITLE) -> Path:
     id_of = {word: i for i, word in enumerate(dict.fromkeys(trained))}
     words = _words(one.text for one in held)
     ids = [[id_of[word] for word in part] for part in (trained, words)]
-    about = {"title": title, "hero": OPENING, "floor": _floor(held)}
-    return _written(training_page(list(id_of), *ids, **about), path)
+    page = training_page(
+        list(id_of), *ids, title=title, hero=OPENING, floor=_floor(held)
+    )
+    return _written(page, path)
 
 
 def _split(text: str) -> list[str]:
@@ -172,7 +174,8 @@ def _floor(stories: Sequence[Story]) -> float:
     others = {*grammar.plots} - {*PLOTS}
     sections = {k: v for k, v in grammar.sections.items() if k not in others}
     graph = build_graph(replace(grammar, sections=sections))
-    costs, starts = [], []  # of each word after the first <end>
+    costs: list[float] = []  # of each word after the first <end>
+    starts = []
     for one in stories:
         starts.append(len(costs))
         for token, (p, _) in zip(

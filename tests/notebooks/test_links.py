@@ -124,6 +124,42 @@ def test_terms_occur_where_the_glossary_sends_you():
             assert plain(term) in plain(there[anchor][1]), (term, link)
 
 
+def rows(name):
+    """Each row of a page's tables that links: its cells, and what stands there."""
+    path = FOLDER / "book" / f"{name}.md"
+    for line in re.findall(r"^\|(.*\]\(.*)\|$", PAGES[path], re.M):
+        links = [link.partition("#") for _, link in LINK.findall(line)]
+        linked = [
+            sections(text_of(path.parent / target))[anchor][1]
+            for target, _, anchor in links
+            if anchor and not target.startswith("http")
+        ]
+        yield LINK.sub("", line).split(" | "), plain(" ".join(linked))
+
+
+def beginnings(text):
+    """The long words of a text, without their endings."""
+    return {word[:6] for word in re.findall(r"[\w-]{4,}", plain(text))}
+
+
+@pytest.mark.parametrize(
+    "name, least", [("symptoms", 2), ("you_may_have_read", 2), ("paper", 1)]
+)
+def test_a_row_shares_words_with_the_places_that_it_names(name, least):
+    for (first, *others), there in rows(name):
+        said = " ".join(others if name == "paper" else [first, *others])
+        shared = beginnings(said) & beginnings(there) - beginnings(COMMON)
+        assert len(shared) >= least or not there, said
+
+
+def test_a_paper_is_named_where_the_table_sends_you():
+    for said, there in rows("paper"):
+        for author in re.findall(
+            r"([^\W\d_]+)(?: et al\.| & [^\W\d_]+)? \d{4}, ", said[0]
+        ):
+            assert author.casefold() in there, (author, said)
+
+
 def test_each_lab_note_carries_a_page():
     linked = "".join([*map(prose, NAMES), *PAGES.values()])
     notes = [one for one in sections(PAGES[LAB_NOTES]) if re.match(r"\d\d-", one)]
@@ -163,6 +199,9 @@ def test_the_map_of_the_first_page_leads_everywhere():
     assert linked == set(NAMES) - {"00_start_here.ipynb", "more_practice.ipynb"}
 
 
+COMMON = (
+    "about each from have model more that their this token what which with word words"
+)
 BROKEN = {
     "[03](04_positions.ipynb)": "does not name its notebook",
     "[04, section 3](04_positions.ipynb#4--a-step-is-a-rotation)": "another section",
