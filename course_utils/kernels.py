@@ -9,6 +9,8 @@ rounding. BENCHMARKS.md has the times:
                                    step of 152 ms instead of 162
 """
 
+import functools
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
@@ -60,14 +62,19 @@ class _LossInPieces(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits: Tensor, labels: Tensor, label_smoothing: float) -> Tensor:
         counted = (labels != IGNORED).sum()
-        options = {"label_smoothing": label_smoothing, "ignore_index": IGNORED}
+        cost = functools.partial(
+            F.cross_entropy,
+            reduction="sum",
+            label_smoothing=label_smoothing,
+            ignore_index=IGNORED,
+        )
         loss = torch.zeros((), dtype=torch.float32)
         gradient = torch.empty_like(logits)
         for start in range(0, len(logits), PIECE):
             piece = slice(start, start + PIECE)
             with torch.enable_grad():
                 wide = logits[piece].detach().float().requires_grad_()
-                total = F.cross_entropy(wide, labels[piece], reduction="sum", **options)
+                total = cost(wide, labels[piece])
             loss += total.detach()
             gradient[piece] = torch.autograd.grad(total, wide)[0] / counted
         ctx.save_for_backward(gradient)

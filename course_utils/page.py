@@ -144,13 +144,12 @@ def train_page(path: str | Path, *, title: str = TRAINING_TITLE) -> Path:
     """
     check_type(str | Path, path=path)
     check_type(str, title=title)
-    trained, held = (
+    read_first, held = (
         [one for one in map(story, n) if one.plot in PLOTS] for n in (TRAINED, HELD)
     )
-    trained = _words(one.text for one in trained)
-    id_of = {word: i for i, word in enumerate(dict.fromkeys(trained))}
-    words = _words(one.text for one in held)
-    ids = [[id_of[word] for word in part] for part in (trained, words)]
+    parts = [_words(one.text for one in some) for some in (read_first, held)]
+    id_of = {word: i for i, word in enumerate(dict.fromkeys(parts[0]))}
+    ids = [[id_of[word] for word in part] for part in parts]
     page = training_page(
         list(id_of), *ids, title=title, hero=OPENING, floor=_floor(held)
     )

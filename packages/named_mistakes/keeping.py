@@ -68,12 +68,12 @@ def kept(exercise: Exercise) -> tuple[Callable | None, str]:
     A file is read and judged when this process meets it, and again when it changes.
     """
     folder = kept_folder()
-    path = folder and folder / file_name(exercise.name)
+    if folder is None:
+        return None, ""
+    path = folder / file_name(exercise.name)
     try:
-        now = path and path.stat()
+        now = path.stat()
     except OSError:
-        now = None
-    if now is None:
         return None, ""
     state = now.st_mtime_ns, now.st_size, now.st_ino
     if path not in _loaded or _loaded[path][0] != state:

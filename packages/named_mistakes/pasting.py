@@ -5,6 +5,7 @@ Knows modules and their source. Knows nothing of exercises.
 
 import ast
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from copy import copy
 
@@ -12,7 +13,7 @@ from copy import copy
 def pasteable(function: Callable) -> str:
     """The source of a function, with the imports and helpers of its module it needs."""
     function = inspect.unwrap(function)
-    source = inspect.getsource(inspect.getmodule(function))
+    source = inspect.getsource(sys.modules[function.__module__])
     defined = {name: node for node in ast.parse(source).body for name in _names(node)}
     imports: list[str] = []
     helpers: list[str] = []

@@ -141,7 +141,7 @@ def _known_to(plain: Any) -> dict[str, Any]:
     """What the names in a function or class mean."""
     if not isinstance(plain, FunctionType):
         return vars(sys.modules[plain.__module__])
-    return plain.__globals__ | inspect.getclosurevars(plain).nonlocals
+    return {**plain.__globals__, **inspect.getclosurevars(plain).nonlocals}
 
 
 def _reads(source: str | CodeType) -> Iterator[str]:
@@ -166,13 +166,13 @@ def _source(plain: Any) -> tuple[str | None, str]:
             if code is not None and first != code.co_firstlineno:
                 continue
             if getattr(node, "name", None) == plain.__name__:
-                lines = text.splitlines()[first - 1 : node.end_lineno]
+                lines = text.splitlines()[first - 1 : getattr(node, "end_lineno", None)]
                 return plain.__name__, textwrap.dedent("\n".join(lines))
             if isinstance(node, ast.Lambda) and plain.__name__ == "<lambda>":
                 lambdas.append(f"({ast.get_source_segment(text, node)})")
         for one in lambdas:
             made = compile(one, "", "eval").co_consts[0]
-            if len(lambdas) == 1 or made.co_code == code.co_code:
+            if len(lambdas) == 1 or (code and made.co_code == code.co_code):
                 return None, one
     cure = "define it by `def` in a cell without %%magic"
     raise NotPortableError(f"the source of `{plain.__name__}` is not known: {cure}")
