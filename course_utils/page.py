@@ -66,7 +66,7 @@ tab of its own.</a>
   const link = root.querySelector("a");
   const frame = document.createElement("iframe");
   frame.title = link.textContent;
-  frame.sandbox = "allow-scripts allow-downloads";
+  frame.sandbox = "{sandbox}";
   frame.style = "width: 100%; height: min(620px, 70vh); border: 0";
   root.append(frame);
   const inLab = document.getElementById("jupyter-config-data");
@@ -212,7 +212,7 @@ def show_story(
     about: dict[str, Any] = {"title": title, "opening": opening, "start_id": start_id}
     path = share_page(model, tokenizer, path, **about)
     check_eval(model)
-    _show_frame(path, title, HINT)
+    _show_frame(path, title, HINT, "allow-scripts")
     start = tokenizer.eos_id if start_id is None else start_id
     begun = [start, *tokenizer.encode(opening.translate({123: "", 125: ""}))]
     ids, bits = _story(model, begun, tokenizer.eos_id)
@@ -227,15 +227,16 @@ def show_story(
 
 def show_training(path: str | Path = "runs/training.html") -> None:
     """Write the page of `train_page` and show it in a frame, with a picture below."""
-    _show_frame(train_page(path), TRAINING_TITLE, TRAINING_HINT)
+    sandbox = "allow-scripts allow-downloads"  # of the weights
+    _show_frame(train_page(path), TRAINING_TITLE, TRAINING_HINT, sandbox)
     about = {"image/png": {"alt": TRAINING_ALT, "width": 640}}
     still = {"image/png": TRAINING_STILL.read_bytes(), "text/plain": TRAINING_ALT}
     display(still, metadata=about, raw=True)
 
 
-def _show_frame(path: Path, title: str, hint: str) -> None:
+def _show_frame(path: Path, title: str, hint: str, sandbox: str) -> None:
     about = {"source": escape(_address(path)), "title": escape(title), "hint": hint}
-    frame = FRAME.format(**about)
+    frame = FRAME.format(sandbox=sandbox, **about)
     display({"text/html": frame, "text/plain": f"{title}. {hint}"}, raw=True)
 
 

@@ -97,7 +97,7 @@ def test_the_slider_turns_back_the_text_and_what_is_inside(page):
     assert seen[0] == seen[2] and all(a != b for a, b in zip(*seen[:2], strict=True))
     weights = page.evaluate("story.seen.slice(0, 9).map((one) => one.weights[1][0])")
     assert [len(row) for row in weights] == list(range(1, 10))
-    assert [sum(row.values()) for row in weights] == pytest.approx([1] * 9, abs=1e-5)
+    assert [sum(row) for row in weights] == pytest.approx([1] * 9, abs=1e-5)
 
 
 def test_a_hero_is_taken_or_refused_in_a_sentence_and_a_head_is_silenced(page):

@@ -113,7 +113,7 @@ def test_a_cell_keeps_a_still_and_no_weights(tmp_path, monkeypatch):
     page.show_story(small(tokenizer), tokenizer, "runs/own page.html", opening="One")
     (view, _), (still, about) = displayed
     assert 'href="runs/own%20page.html"' in view["text/html"]
-    assert 'frame.sandbox = "allow-scripts allow-downloads"' in view["text/html"]
+    assert 'frame.sandbox = "allow-scripts"' in view["text/html"]
     assert len(view["text/html"]) < 2000 and (tmp_path / "runs/own page.html").is_file()
     assert "Run this cell" in view["text/plain"]
     assert about["image/png"]["alt"].startswith("A story that begins “One")
