@@ -12,6 +12,7 @@ from course_utils import RMSNorm, mine, parts
 from named_mistakes import check, keeping, memory, progress
 from tests.support.all_parts import SETTINGS, STYLES, in_a_process
 from tests.support.bank import BANK
+from tools.working_copies import KEEP
 
 pytestmark = pytest.mark.usefixtures("fresh_session", "float64")
 NORM = "llama.rms_norm"
@@ -74,6 +75,7 @@ def test_nothing_is_kept_elsewhere(kept, cell, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path / "below")
     check(NORM, cell(RIGHT)["my_norm"])
     assert not kept.exists() and mine[NORM] is BANK[NORM].reference
+    assert KEEP.keys() == {keeping.SWITCH}, "`make lab` sets it"
 
 
 NOT_PORTABLE = {
