@@ -42,7 +42,7 @@ def cell(monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", notebook)
 
     def run(source):
-        name = f"/tmp/ipykernel_1/{len(source)}{hash(source)}.py"
+        name = f"ipykernel_1/{len(source)}{hash(source)}.py"
         linecache.cache[name] = len(source), None, source.splitlines(True), name
         exec(compile(source, name, "exec"), vars(notebook))
         return vars(notebook)
