@@ -117,7 +117,7 @@ class _Judge:
 
     def say(self, status: str, title: str, place: int, *lines: str, **more) -> Report:
         """A report; on a wrong answer, its last line names what to call."""
-        if status == "mistake":
+        if status in ("mistake", "variant"):
             lines += (f"hint({self.name!r}) says more.",)
         elif status != "right":
             lines += (f"hint({self.name!r}) helps on{self.gives_case()}.",)
@@ -214,14 +214,17 @@ class _Judge:
             more = self.draw(FURTHER * self.seed + 1_001 + n)[:most]
             if not all(_agree(self.run(case), run(function, case)) for case in more):
                 return None
-        lines = [mistake.hint]
+        status, title, lines = "mistake", mistake.name, [mistake.hint]
+        if mistake.variant:
+            status, title = "variant", f"a known variant: {title}"
+            lines.insert(0, mistake.variant)
         if not whole:
             then = self.asked(most)
             lines.append(f"First this; then more is wrong, as with {then}.")
         error = outcomes[place].error
         code = own_line(self.function, error) if error else ""
         named = {"mistake": mistake.name, "code": code}
-        return self.say("mistake", mistake.name, place, *lines, **named)
+        return self.say(status, title, place, *lines, **named)
 
     def explained(self, outcomes, right, function) -> int:
         """In how many of the first cases a mistake gives what the answer gives.

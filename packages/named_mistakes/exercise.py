@@ -13,7 +13,8 @@ class Mistake:
     function: takes the arguments of the exercise; on at least one of the cases its
     result differs from that of the reference and from that of every other mistake.
     hint: part of the report on a check. more: what `hint` adds to it. also: what the
-    same mistake gives in answers that stop at a stage of the exercise.
+    same mistake gives in answers that stop at a stage of the exercise, or with another
+    constant. variant: where others mean it so and it is no error, what follows from it.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Mistake:
     hint: str
     more: str
     also: tuple[Callable[..., Any], ...] = ()
+    variant: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ SIGNS = {
     "not tried": "○",
     "right": "✓",
     "stage": "…",
+    "variant": "≈",
     "hint": "→",
     "case": "=",
     "solution": "=",
@@ -18,6 +19,7 @@ COLORS = {
     "not tried": "#888888",
     "right": "#009E73",
     "stage": "#009E73",
+    "variant": "#E69F00",
     "hint": "#E69F00",
     "case": "#56B4E9",
     "solution": "#56B4E9",
@@ -31,9 +33,9 @@ WRONG = "#D55E00"  # Okabe and Ito: safe for color-blind readers
 class Report:
     """What one call of `check`, `hint`, `solution` or `progress` shows.
 
-    status: "not tried", "right", "stage" (right so far), "mistake", "error",
-    "different", "changed", "hint", "case", "solution" or "progress". mistake: the name
-    of the known mistake, if there is one.
+    status: "not tried", "right", "stage" (right so far), "mistake", "variant" (others
+    mean it so), "error", "different", "changed", "hint", "case", "solution" or
+    "progress". mistake: the name of the known mistake or variant, if there is one.
     lines: sentences, with `code` and *emphasis*. code: lines in a fixed-width font.
     table: rows of texts, the first of headings; the name of a notebook is a link.
     case: which of the cases the report is about. step: at which a hint then begins.
