@@ -82,6 +82,7 @@ WEIGHTS = Exercise(
         ),
         Mistake(
             name="an empty row is even",
+            variant="It matters only for rows that see nothing.",
             function=lambda scores, mask: _filled(
                 scores, mask, torch.finfo(scores.dtype).min
             ),

@@ -370,8 +370,8 @@ ROTARY = Exercise(
         Mistake(
             name="pairs of neighbors",
             function=_both(_neighbors),
-            hint="A valid rotation, but of the pairs (0, 1), (2, 3), … Weights trained "
-            "with other pairs could not use it.",
+            variant="Weights that were trained with the other pairs cannot use it.",
+            hint="A valid rotation, but of the pairs (0, 1), (2, 3), …",
             more="The partner of column i is half a width away: x.chunk(2, dim=-1).",
         ),
         Mistake(

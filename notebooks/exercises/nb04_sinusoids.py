@@ -50,6 +50,13 @@ def _sines_only(length, width):
     return _interleaved(sines, sines)
 
 
+def _halves(length, width, steps):
+    """Sines, then cosines; the frequencies reach a ten-thousandth after `steps`."""
+    return torch.cat(
+        _turned(_hands(2 * length), 10_000 ** (-_hands(width) / steps)), -1
+    )
+
+
 def sinusoids(length: int, d_model: int) -> Tensor:
     """Sine and cosine of each pair's angle, side by side: "t m"."""
     speeds = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
@@ -85,9 +92,9 @@ SINUSOIDS = Exercise(
         ),
         Mistake(
             name="sines in one half, cosines in the other",
-            function=lambda length, width: torch.cat(
-                _turned(_hands(2 * length), 10_000 ** (-2 * _hands(width) / width)), -1
-            ),
+            variant="Weights that were trained with the other order cannot use it.",
+            function=lambda length, width: _halves(length, width, width // 2),
+            also=(lambda length, width: _halves(length, width, width // 2 - 1),),
             hint="The right numbers, but in the wrong columns. Where does the formula "
             "put the cosine of pair 0?",
             more="Sine, cosine, sine, cosine, … torch.stack makes pairs, flatten lays "

@@ -22,6 +22,13 @@ def _distribution(right, vocab_size, at_right, elsewhere):
     return target
 
 
+def _without_padding(right, vocab_size, epsilon):
+    """Nothing for padding, the first id that is not the right one."""
+    target = _distribution(right, vocab_size, 1 - epsilon, epsilon / (vocab_size - 2))
+    target[int(right == 0)] = 0.0
+    return target
+
+
 def _normalized(right, vocab_size, epsilon):
     target = _distribution(right, vocab_size, 1.0, epsilon / vocab_size)
     return target / target.sum()
@@ -50,6 +57,13 @@ SMOOTHED = Exercise(
             function=lambda r, v, e: _distribution(r, v, 1 - e, e / (v - 1)),
             hint="It adds up to 1, but you share epsilon among v − 1 tokens.",
             more="In the formula every token gets a share, the right one too.",
+        ),
+        Mistake(
+            name="shared by all but the right token and padding",
+            variant="A little more for each: epsilon / (v − 2), and padding gets none.",
+            function=_without_padding,
+            hint="It adds up to 1, but you share epsilon among v − 2 tokens.",
+            more="In the formula every token gets a share.",
         ),
         Mistake(
             name="epsilon for everyone",

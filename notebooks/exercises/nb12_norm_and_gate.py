@@ -142,9 +142,9 @@ RMS = Exercise(
         ),
         Mistake(
             name="stretched by 1 + scale",
+            variant="Some models keep their scales minus 1; only such scales fit.",
             function=lambda x, scale, eps: rms_norm(x, 1 + scale, eps),
-            hint="With a scale of ones, your result is double what it should be. Does "
-            "this model keep its scale minus 1, as some do?",
+            hint="With a scale of ones, your result is double what it should be.",
             more="Multiply by the scale as it is.",
         ),
         Mistake(

@@ -95,7 +95,7 @@ TOP_P = Exercise(
         (scores_of(generator, 2, 7), 0.7),
         (scores_of(generator, 2, 9), 0.45),
         (scores_of(generator, 1, 9), 0.9),
-        (torch.zeros(1, 4), 0.5),
+        (torch.tensor([[2.0, 1, 1]]).log(), 0.5),  # a half and two quarters
     ],
     mistakes=(
         Mistake(
@@ -108,8 +108,8 @@ TOP_P = Exercise(
         Mistake(
             name="one token too many where p is reached exactly",
             function=lambda scores, p: _back(scores, _before(scores) <= p),
-            hint="Four equal tokens and p = 0.5: two of them reach it, and you keep "
-            "three.",
+            hint="A half and two quarters, and p = 0.5: the first token reaches it, "
+            "and you keep more.",
             more="A token stays if what came *before* it is still below p.",
         ),
         Mistake(

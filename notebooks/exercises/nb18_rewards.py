@@ -31,6 +31,10 @@ def _of(rewards, std, mean=None):
     return (rewards - mean) / std
 
 
+def _sampled(rewards, least):
+    return _of(rewards, rewards.std(dim=1, keepdim=True) + least)
+
+
 ADVANTAGES = Exercise(
     name="after.advantages",
     statement="Gives for rewards “requests answers” how much better each answer is "
@@ -74,6 +78,7 @@ ADVANTAGES = Exercise(
         ),
         Mistake(
             name="not divided",
+            variant="Groups that nearly agree then weigh less, which some want.",
             function=lambda rewards: _of(rewards, 1),
             hint="The mean of each row is removed, but the rows still differ in scale.",
             more="Divide by the standard deviation of the row.",
@@ -96,9 +101,9 @@ ADVANTAGES = Exercise(
         ),
         Mistake(
             name="divided by n − 1",
-            function=lambda rewards: _of(
-                rewards, rewards.std(dim=1, keepdim=True) + 1e-4
-            ),
+            variant="Each step is a little smaller, by the same factor for all groups.",
+            function=lambda rewards: _sampled(rewards, 1e-4),
+            also=(lambda rewards: _sampled(rewards, 1e-6),),
             hint="Your standard deviation divides by n − 1, as `std` does by default.",
             more="You have all answers of the group: correction=0.",
         ),

@@ -55,7 +55,7 @@ depth = 3
 """
 
 
-@pytest.mark.parametrize("row, asked", zip(ROWS, DIALECTS, strict=False))
+@pytest.mark.parametrize("row, asked", list(zip(ROWS, DIALECTS, strict=False)))
 def test_the_page_says_what_installed_code_does(row, asked):
     _, where, verdict, _ = row
     report = command.judge(find(asked["exercise"]), asked["target"], asked["call"])
@@ -105,7 +105,7 @@ def test_a_function_of_a_file_is_judged(layers, name, call, status, words):
 @pytest.mark.parametrize(
     "target, call, words",
     [
-        ("layers.py:rihgt", None, "has no 'rihgt'; did you mean right?"),
+        ("layers.py:rihgt", None, "has no 'rihgt'; did you mean right"),
         ("layers.py:Softmax", None, "Softmax is a class: say how to call it"),
         ("layers.py:depth", None, "this is of type int"),
         ("layers.py:right", "f(scores,", "--call: "),
@@ -146,7 +146,9 @@ def test_the_command_says_it_by_its_exit_status_and_leaves_nothing_running(layer
     late = run("try", "masks.weights", f"{endless}:f", "--seconds", 12)
     assert late.returncode == 2 and "has no end in 12 seconds" in late.stderr
     marks = [
-        p for p in psutil.process_iter(["cmdline"]) if "a mark" in p.info["cmdline"]
+        p
+        for p in psutil.process_iter(["cmdline"])
+        if "a mark" in (p.info["cmdline"] or ())
     ]
     assert not [p for p in marks if p.status() != psutil.STATUS_ZOMBIE]
     alone = run("try", "masks.weights", f"{layers}:right", cwd=layers.parent)
