@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import difflib
 import importlib
-import importlib.util
 import inspect
 import json
 import math
@@ -18,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -149,9 +149,11 @@ def _import(where: str) -> ModuleType:
     sys.path.insert(0, str(folder))
     if "." in name:
         return importlib.import_module(name)
-    spec = importlib.util.spec_from_file_location(f"judged_{name}", path)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    loader = SourceFileLoader(f"judged_{name}", str(path))
+    module = ModuleType(loader.name)
+    module.__file__ = str(path)
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
     return module
 
 
