@@ -20,6 +20,7 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -115,7 +116,7 @@ def judge(exercise: Exercise, target: str, call: str | None = None) -> Report:
     return dataclasses.replace(report, lines=(*lines, *more))
 
 
-def load(target: str) -> Callable:
+def load(target: str) -> Any:
     """What FILE.py:NAME or module:NAME names; the name may have dots."""
     where, _, name = target.rpartition(":")
     if not where or not name:
