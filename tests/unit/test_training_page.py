@@ -130,83 +130,58 @@ SMALL = [
     ("BATCH = 6", f"BATCH = {ROWS}"),
 ]
 RUN = """
-const told = [];
-const plain = (message) =>
-  message.weights ? { ...message, weights: [...message.weights] } : message;
+const code = Uint8Array.from(input.code);
+const [train, held] = [Int32Array.from(input.train), Int32Array.from(input.held)];
+const random = seeded(5); // as the trainer draws: first the weights, then the windows
+const shape = { ...SIZES, words: input.words, layers: 2, batch: BATCH };
+const { parameters, initialize } = makeDecoder(shape, new Kernels(code));
+initialize(random);
+const start = parameters.map(({ name, values }) => [name, [...values]]);
+const draws = Array.from({ length: STEPS * BATCH }, random);
+const losses = [];
 const trainer = makeTrainer((message) => {
-  told.push(plain(message));
-  if (message.step === STEPS && message.weights)
-    process.stdout.write(JSON.stringify(told), () => process.exit());
+  if (message.step === 0) losses.push(message.held);
+  else if (message.loss) losses.push(message.loss);
+  else if (message.step === STEPS)
+    process.stdout.write(JSON.stringify({ start, draws, losses }), process.exit);
 });
-trainer({ texts: input.texts });
-trainer({ begin: input.begin });
+trainer({ texts: { words: input.words, endId: 0, train, held } });
+trainer({ begin: { seed: 5, layers: 2, rate: input.rate, kernels: code } });
 """
-
-
-def mulberry(seed):
-    """The random numbers of the page."""
-    while True:
-        seed = (seed + 0x6D2B79F5) & 0xFFFFFFFF
-        t = ((seed ^ seed >> 15) * (1 | seed)) & 0xFFFFFFFF
-        t = ((t + (((t ^ t >> 7) * (61 | t)) & 0xFFFFFFFF)) & 0xFFFFFFFF) ^ t
-        yield (t ^ t >> 14) / 2**32
-
-
-def curve_of_pytorch(ids, held, weights):
-    """The loss at each step, on the windows that the page draws."""
-    names = notebook(2, WORDS, **{k: SIZES[k] for k in ("width", "heads", "length")})
-    model = names["Decoder"]()
-    drawn, at = 0, 0
-    for name, weight in model.named_parameters():  # 64 bytes are the smallest part
-        part = torch.tensor(weights[at : at + weight.numel()], dtype=torch.float32)
-        weight.data = part.view_as(weight)
-        at += -weight.numel() // 16 * -16
-        drawn += 0 if "norm" in name else weight.numel() * (2 if "emb" in name else 1)
-    random = mulberry(5)
-    for _ in range(drawn):
-        next(random)
-    windows = ids.unfold(0, SIZES["length"] + 1, 1)
-    windows = windows[windows[:, 0] == 0]
-    held = held.unfold(0, SIZES["length"] + 1, 1)
-    held = held[held[:, 0] == 0]
-    with torch.no_grad():
-        scores = model(held[:ROWS, :-1])
-        first = F.cross_entropy(scores.flatten(0, 1), held[:ROWS, 1:].flatten()).item()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, RATE, STEPS, pct_start=0.1
-    )
-    losses = [first]
-    for _ in range(STEPS):
-        batch = windows[[int(next(random) * len(windows)) for _ in range(ROWS)]]
-        loss = F.cross_entropy(
-            model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten()
-        )
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-    return losses
 
 
 def both_curves(*changes):
     """The losses of the page, the first one on what is held out; then PyTorch's."""
     torch.manual_seed(0)
-    ids, held = torch.randint(WORDS, (900,)), torch.randint(WORDS, (900,))
-    texts = {"words": WORDS, "endId": 0, "train": ids.tolist(), "held": held.tolist()}
-    begin = {"seed": 5, "layers": 2, "rate": RATE, "kernels": None}
-    run = RUN.replace("input.texts", "texts").replace("input.begin", "begin")
-    ready = """
-        const texts = { ...input.texts, train: Int32Array.from(input.texts.train),
-                        held: Int32Array.from(input.texts.held) };
-        const begin = { ...input.begin, kernels: Uint8Array.from(input.code) };"""
-    data = {"texts": texts, "begin": begin, "code": CODE}
-    told = in_node(ready + run, data, *SMALL, *changes)
-    start = next(one for one in told if one.get("step") == 0)
-    steps = [one["loss"] for one in told if "loss" in one]
-    assert len(steps) == STEPS
-    return [start["held"], *steps], curve_of_pytorch(ids, held, start["weights"])
+    train, held = torch.randint(WORDS, (2, 900))
+    data = {"train": train.tolist(), "held": held.tolist(), "words": WORDS}
+    run = in_node(RUN, data | {"code": CODE, "rate": RATE}, *SMALL, *changes)
+    model = notebook(2, WORDS, **SIZES)["Decoder"]()
+    for name, numbers in run["start"]:
+        weight = model.get_parameter(name)
+        weight.data = torch.tensor(numbers, dtype=torch.float32).view_as(weight)
+
+    def windows(ids):
+        rows = ids.unfold(0, SIZES["length"] + 1, 1)
+        return rows[rows[:, 0] == 0]
+
+    def loss_on(rows):
+        scores = model(rows[:, :-1])
+        return F.cross_entropy(scores.flatten(0, 1), rows[:, 1:].flatten())
+
+    rows = windows(train)
+    batches = (torch.tensor(run["draws"]) * len(rows)).long().view(STEPS, ROWS)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98))
+    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, STEPS, pct_start=0.1)
+    losses = [loss_on(windows(held)[:ROWS]).item()]
+    for batch in batches:
+        loss = loss_on(rows[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        rates.step()
+        losses.append(loss.item())
+    return run["losses"], losses
 
 
 def test_its_curve_is_that_of_pytorch():

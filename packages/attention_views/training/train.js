@@ -198,7 +198,7 @@ const receive = (message) => {
 // --- the curve ----------------------------------------------------------------------------------------
 
 const NARROW = matchMedia("(max-width: 480px)").matches; // letters are larger there
-const [WIDE, HIGH, LEFT, RIGHT, BELOW] = [640, NARROW ? 420 : 290, 30, NARROW ? 170 : 118, 30];
+const [WIDE, HIGH, LEFT, RIGHT, BELOW] = [640, NARROW ? 420 : 290, 30, NARROW ? 190 : 118, 30];
 const highest = () => Math.ceil(Math.max(...levels.map(([, loss]) => loss)) + 0.2);
 const across = (step) => LEFT + ((WIDE - LEFT - RIGHT) * step) / STEPS;
 const up = (loss) => 8 + (HIGH - BELOW - 8) * (1 - Math.min(loss, highest()) / highest());
