@@ -31,8 +31,8 @@ def training_page(
 
     words: that of each id, at most 4,336; "<end>", which stands before each text, is
     one of them. train, held: the ids of the texts to learn from and of those to measure
-    on. hero: an opening with a hero in braces, for the trained model. floor: the lowest
-    loss on the windows of `held` that a model can have, in nats a word.
+    on. hero: an opening with a hero in braces, for the trained model. floor: the loss
+    of a perfect model on the windows of `held`, in nats a word.
     """
     known = {"words": list(words), "trained": len(train), "hero": hero, "floor": floor}
     fields = {

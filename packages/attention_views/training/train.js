@@ -138,7 +138,7 @@ const startRun = () => {
   clock = [];
   send({ begin: { ...chosen, kernels: kernelCode } });
   enter("running");
-  const slow = " This browser has no WebAssembly, so it will take several times as long.";
+  const slow = " There is no WebAssembly here, so it takes about twenty times as long.";
   say(`It starts with random numbers.${kernels.isFast ? "" : slow}`);
 };
 const press = () => {
@@ -179,7 +179,7 @@ const finish = ({ held, windows }) => {
   enter("done");
   place("now").textContent = "";
   const { floor } = data;
-  const above = floor ? `, ${(held - floor).toFixed(2)} above the floor: no model can be lower than that` : "";
+  const above = floor ? `, ${(held - floor).toFixed(2)} above the floor` : "";
   say(`Done. On ${windows} stretches of text that it never saw, its loss is ${held.toFixed(2)}${above}.`);
   document.querySelector(".begin").hidden = false;
   data.opening = data.hero || data.opening;
@@ -409,7 +409,7 @@ place("save").onclick = () => {
 place("about").textContent =
   "This page has not learned anything yet. Press Start, and a transformer that begins with random numbers " +
   "learns to tell stories here, on your own machine. The stories come from a made-up world whose " +
-  "probabilities are known, so the lowest loss that any model can reach is known, too: the floor.";
+  "probabilities are known, so the loss of a perfect model is known, too: the floor.";
 whenWritten = inside;
 turnDials();
 stories();
