@@ -5,6 +5,7 @@ is read at the first use. Who reads the code finds it in the file that stands be
 """
 
 from importlib import import_module
+from typing import Any
 
 from course_utils import moved
 
@@ -53,7 +54,7 @@ __all__ = sorted(FILE_OF)
 moved.watch()
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if now := moved.NOW.get(f"looking.{name}"):  # from course_utils.looking import maps
         return import_module(f"course_utils.{now}")
     if name not in FILE_OF:

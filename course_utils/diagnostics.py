@@ -100,6 +100,7 @@ def ignores_source(
     logits: (source, target) -> "b t v"; vocab_size: of the source.
     """
     check_ids(source, vocab_size, "source")
+    check_integer(3, vocab_size=vocab_size)  # id 0 is never drawn
     changed = _resampled_ids(source, vocab_size, torch.zeros_like(source).bool())
     before = _deterministic_output(logits, source, target)
     return not _differ(before, _checked_output(logits, changed, target))
@@ -133,6 +134,8 @@ def cache_disagrees(model: Any, ids: Int64[Tensor, "b t"]) -> bool:
 
     The model offers new_cache() and model(ids, cache=cache) -> logits "b t v".
     """
+    if ids.shape[1] < 2:
+        raise ValueError(f"ids must have at least 2 positions, got {ids.shape[1]}")
     expected = _deterministic_output(model, ids)
     half = ids.shape[1] // 2
     cache = model.new_cache()

@@ -38,7 +38,7 @@ def scaled_dot_product_attention(
         return F.scaled_dot_product_attention(
             queries, keys, values, mask, dropout_p, is_causal
         )
-    hidden = torch.full((length, length), -torch.inf, dtype=queries.dtype).triu(1)
+    hidden = queries.new_full((length, length), -torch.inf).triu(1)
     scores = (queries * head_dim**-0.5) @ keys.mT + hidden
     return F.dropout(scores.softmax(dim=-1), dropout_p) @ values
 
@@ -68,7 +68,7 @@ class _LossInPieces(torch.autograd.Function):
             label_smoothing=label_smoothing,
             ignore_index=IGNORED,
         )
-        loss = torch.zeros((), dtype=torch.float32)
+        loss = logits.new_zeros((), dtype=torch.float32)
         gradient = torch.empty_like(logits)
         for start in range(0, len(logits), PIECE):
             piece = slice(start, start + PIECE)

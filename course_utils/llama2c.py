@@ -44,6 +44,8 @@ def load_llama2c(name: str = "stories260K") -> tuple[LlamaLM, Tokenizer]:
     """A model of `karpathy/tinyllamas` on the hub, and its tokenizer."""
     from course_utils.data.hub import fetch
 
+    if name not in FILES:
+        raise ValueError(f"name must be one of {', '.join(FILES)}, got {name!r}")
     model, tokenizer = (fetch(HUB, file) for file in FILES[name])
     return read_llama2c(model), read_llama2c_tokenizer(tokenizer)
 

@@ -93,6 +93,8 @@ def alignment_error_rate(
             raise ValueError(f"possible must contain the links of sure, {missing}")
         hits += len(links & certain) + len(links & allowed)
         count += len(links) + len(certain)
+    if not count:
+        raise ValueError("there is no link at all, so no share of them is right")
     return 1 - hits / count
 
 

@@ -1,4 +1,4 @@
-"""Where modules of version 1.0 stand now: working copies import the old paths."""
+"""Where modules of before version 1.0 are now: working copies import the old paths."""
 
 import importlib
 import sys

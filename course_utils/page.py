@@ -207,11 +207,11 @@ def show_story(
     """Write the page of `share_page` and show it in a frame, with a picture below.
 
     path: in the folder of the notebook, from where JupyterLab and the book read the
-    page. Arguments and errors as in `share_page`.
+    page. Arguments and errors as in `share_page`; model: in eval mode.
     """
     about: dict[str, Any] = {"title": title, "opening": opening, "start_id": start_id}
-    path = share_page(model, tokenizer, path, **about)
     check_eval(model)
+    path = share_page(model, tokenizer, path, **about)
     _show_frame(path, title, HINT, "allow-scripts")
     start = tokenizer.eos_id if start_id is None else start_id
     begun = [start, *tokenizer.encode(opening.translate({123: "", 125: ""}))]

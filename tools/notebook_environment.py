@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nbval_strict.plugin import quiet_variables
+from nbval_strict.plugin import PERSONAL, quiet_variables
 
 ROOT = Path(__file__).resolve().parents[1]
 PATH = [ROOT, ROOT / "packages"]
@@ -34,7 +34,7 @@ def main(command):
             **quiet_variables(scratch, PATH),
             **mirror(stack, scratch),
         }
-        for name in ("PYTHONWARNINGS", "MPLBACKEND", "MATPLOTLIBRC"):
+        for name in PERSONAL:
             environ.pop(name, None)
         return subprocess.run(command, env=environ, check=False).returncode
 

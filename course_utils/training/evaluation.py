@@ -45,6 +45,8 @@ def mean_loss(
             value = loss(model, losses.to_device(batch, device, dtype), 0.0)
             total += value.item() * labels
             counted += labels
+    if not counted:
+        raise ValueError("batches must hold at least one label that counts")
     return total / counted
 
 

@@ -79,8 +79,8 @@ def train(
         `evaluate_every` steps and after the last one.
     checkpoints: a folder. Every config.checkpoint_every steps the state is saved there,
         and a call that finds one resumes from it, with bit-equal losses. It must be the
-        same run; where no learning rate depends on the last step ("constant",
-        "inverse_sqrt"), it may be a longer one.
+        same run; where no learning rate depends on the last step ("constant" or
+        "inverse_sqrt", and the same warmup_steps), it may be a longer one.
 
     Dropout follows from (config.seed, step) alone; the caller's random numbers stay
     (but for those of MPS).

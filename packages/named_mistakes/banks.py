@@ -48,9 +48,12 @@ def find_banks() -> dict[str, list[Exercise]]:
     Raises FileNotFoundError for a folder without banks.
     """
     folder = places()["banks"]
-    sys.path.append(str(folder))
+    sys.path.insert(0, str(folder))
     banks: dict[str, list[Exercise]] = {}
     for path in sorted(folder.glob("nb[0-9][0-9]_*.py")):
+        known = sys.modules.get(path.stem)
+        if known and Path(str(known.__file__)) != path:  # of another folder
+            del sys.modules[path.stem]
         banks.setdefault(path.name[2:4], []).extend(
             importlib.import_module(path.stem).EXERCISES
         )

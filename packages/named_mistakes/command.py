@@ -31,7 +31,6 @@ from named_mistakes.report import Report
 from named_mistakes.session import find
 
 SAYS = "Judge a function of any file by the exercises of a course."
-SAYS = "Judge a function of any file by the exercises of a course."
 EXAMPLE = "FILE.py:FUNCTION or module:FUNCTION, such as layers.py:softmax"
 BANKS = "the folder of the exercises; in the course it is found"
 CALL = "how to call f, if not with the exercise's arguments: 'f(scores, ~mask)[0]'"
