@@ -210,8 +210,8 @@ def show_story(
     page. Arguments and errors as in `share_page`; model: in eval mode.
     """
     about: dict[str, Any] = {"title": title, "opening": opening, "start_id": start_id}
-    check_eval(model)
     path = share_page(model, tokenizer, path, **about)
+    check_eval(model)
     _show_frame(path, title, HINT, "allow-scripts")
     start = tokenizer.eos_id if start_id is None else start_id
     begun = [start, *tokenizer.encode(opening.translate({123: "", 125: ""}))]

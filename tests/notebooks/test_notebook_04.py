@@ -3,7 +3,6 @@
 import pytest
 import torch
 from nb04_rotary import rotary, step_on
-from nb04_sinusoids import hand_angle
 
 from course_utils.positions import (
     LearnedPositions,
@@ -39,10 +38,6 @@ def test_a_step_of_the_exercise_is_the_notebooks_rotation(built):
         moved = built["rotation"](steps, WIDTH) @ table[row]
         torch.testing.assert_close(step_on(table[row], steps), moved)
         torch.testing.assert_close(step_on(table[row], steps), table[row + steps])
-
-
-def test_the_pair_of_the_exercise_is_frequency_times_position():
-    assert abs(hand_angle(30, 4, 16) - 30 * 10_000 ** (-8 / 16)) < 1e-9
 
 
 def test_the_three_of_the_exercise_know_the_distance_alone(built):
