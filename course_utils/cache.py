@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class LayerCache:
-    """The keys and values "b h k d" of one layer so far, in a store that is written in
+    """The keys and values "b g k d" of one layer so far, in a store that is written in
     place and doubles when full: for decoding, which needs no gradients.
     """
 

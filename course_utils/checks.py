@@ -1,6 +1,6 @@
 """The names of the axes, and the checks that answer a wrong argument in one sentence.
 
-Knows numbers, tensors of token ids and masks. Knows nothing of layers.
+Knows numbers, tensors of token ids and masks.
 
     b  batch                 h  head              m  model width (d_model)
     q  query position        g  key-value head    n  memory width (d_memory)

@@ -1,4 +1,4 @@
-"""Turn next-token scores into text. Knows nothing of models.
+"""Turn next-token scores into text.
 
 Every method takes `step`, a function from ids "b t" to the scores (logits) "b v" of the
 token that follows. `CachedStep` and `TranslationStep` make one from a model.

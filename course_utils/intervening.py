@@ -1,6 +1,6 @@
 """Change what the modules of a model return, in the forward pass that happens.
 
-Knows modules and their names. Knows nothing of what they compute.
+Knows modules and their names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

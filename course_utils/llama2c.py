@@ -80,13 +80,13 @@ def read_llama2c(path: str | Path) -> LlamaLM:
         weight = weights[f"{name}.weight"]
         tensor = tensor.view_as(weight)
         if name.endswith(("to_queries", "to_keys")):
-            tensor = halves_from_neighbours(tensor, head_dim)
+            tensor = halves_from_neighbors(tensor, head_dim)
         weight.copy_(tensor)
     return model
 
 
-def halves_from_neighbours(weight: Tensor, head_dim: int) -> Tensor:
-    """Rows "(h d) m" whose rotary pairs are neighbours, in the order of halves.
+def halves_from_neighbors(weight: Tensor, head_dim: int) -> Tensor:
+    """Rows "(h d) m" whose rotary pairs are neighbors, in the order of halves.
 
     llama2.c turns the elements (2i, 2i + 1) of a head together, a LlamaLM (i, i + d/2).
     """

@@ -1,7 +1,6 @@
 """Pages to send around: a trained model writes in one, in the other a model is trained.
 
-Turns models, tokenizers and stories into plain numbers. Knows nothing of what a page
-does with them.
+Turns models, tokenizers and stories into the plain numbers that a page needs.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Record what the modules of a model return in one forward pass, by forward hooks.
 
-Knows modules and their names. Knows nothing of what they compute.
+Knows modules and their names.
 """
 
 from collections.abc import Iterator

@@ -31,7 +31,7 @@ def read_transformers(folder):
     return model, Tokenizer(backend, special | {"pad": special["unk"]})
 
 
-def neighbours_from_halves(weight, head_dim):
+def neighbors_from_halves(weight, head_dim):
     """The inverse of what the reader does, written another way."""
     order = [half * head_dim // 2 + i for i in range(head_dim // 2) for half in (0, 1)]
     rows = weight.view(-1, head_dim, weight.shape[1])
@@ -49,7 +49,7 @@ def write_llama2c(path, model):
         for layer in range(c.num_layers):
             weight = state[f"blocks.{layer}.{name}.weight"]
             if name.endswith(("queries", "keys")):
-                weight = neighbours_from_halves(weight, head_dim)
+                weight = neighbors_from_halves(weight, head_dim)
             parts.append(weight)
     parts += [state["norm.weight"], torch.zeros(c.max_length * head_dim)]
     parts += [] if c.tied else [state["head.weight"]]

@@ -34,7 +34,7 @@ CELL_TIMEOUT = int(600 * float(os.environ.get("NBVAL_PATIENCE", "1")))  # second
 
 
 def refresh(path: Path, data: str | None = None, keep: bool = False) -> list[str]:
-    """Execute a notebook and store its normalised outputs.
+    """Execute a notebook and store its normalized outputs.
 
     data: a name for the data that the outputs rest on, which is stored with them.
     keep: other data are served here, so outputs that data decide are left as they are.
@@ -74,7 +74,7 @@ def refresh(path: Path, data: str | None = None, keep: bool = False) -> list[str
     left = [cell for cell, outputs in stored if cell.outputs != outputs]
     for cell, outputs in stored:
         cell.outputs = outputs
-    normalise(notebook, path.name[:2])
+    normalize(notebook, path.name[:2])
     notebook.metadata["made_with"] = fingerprint() | ({"data": data} if data else {})
     write(notebook, path)
     wrong = [
@@ -95,7 +95,7 @@ def store_text(path: Path) -> bool:
     Returns whether that was so.
     """
     notebook = nbformat.read(path, as_version=4)
-    normalise(notebook, path.name[:2])
+    normalize(notebook, path.name[:2])
     git = ["git", "-C", str(path.parent)]
     show = [*git, "show", f"HEAD:./{path.name}"]
     committed = subprocess.run(show, capture_output=True, text=True, encoding="utf-8")
@@ -144,7 +144,7 @@ def told_by_luck(cells: list[dict]) -> list[str]:
     return notes
 
 
-def normalise(notebook: dict, prefix: str) -> None:
+def normalize(notebook: dict, prefix: str) -> None:
     """Remove from an executed notebook, in place, what changes from run to run.
 
     A new cell is named `prefix-NNN` by a free number, others keep their names; code

@@ -1,6 +1,6 @@
 """One view as HTML: its data, and the script and style that all views of a page share.
 
-Knows how numbers and strings get into a page safely. Knows nothing of attention.
+Knows how numbers, weights and strings get into a page safely.
 """
 
 import json

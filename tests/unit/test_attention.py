@@ -210,7 +210,7 @@ def test_only_short_bfloat16_texts_leave_the_fused_kernel(
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("bias_dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_recording_runs_wherever_the_layer_runs(dtype, bias_dtype):
-    """B4: a bias of another type than the layer raised, but only while recording."""
+    """A bias of another type than the layer raised, but only while recording."""
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(16, 2).to(dtype), torch.randn(1, 3, 16).to(dtype)
     bias = alibi_bias(2, 3, 3).to(bias_dtype)
@@ -223,7 +223,7 @@ def test_recording_runs_wherever_the_layer_runs(dtype, bias_dtype):
 
 
 def test_a_mask_says_who_looks_at_whom():
-    """B11: a mask "b q k" where b = h meant something else."""
+    """A mask "b q k" where b = h meant something else."""
     q, of_rows = torch.randn(2, 2, 3, 8), torch.ones(2, 3, 3, dtype=torch.bool)
     assert attention_weights(torch.zeros(2, 3, 3), of_rows).shape == (2, 3, 3)
     for fits in (of_rows[0], of_rows[:, None], of_rows[None, :1]):

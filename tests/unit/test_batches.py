@@ -108,7 +108,7 @@ def test_the_order_never_changes(make):
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_an_epoch_is_drawn_once_and_not_at_every_step(make, monkeypatch):
-    """Bug B13: each step drew the order of its whole epoch again."""
+    """Each step drew the order of its whole epoch again."""
     draws = []
     default_rng = np.random.default_rng
 

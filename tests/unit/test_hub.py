@@ -379,7 +379,7 @@ def test_pair_sets_come_in_their_own_columns(visit):
     ],
 )
 def test_rows_of_the_hub_without_text_are_skipped(visit, name, rows):
-    """Bug B10: they were returned, and counted towards the limit."""
+    """They were returned, and counted towards the limit."""
     assert value(visit, name) == rows
 
 

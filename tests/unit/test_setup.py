@@ -146,7 +146,7 @@ def test_a_text_cell_is_stored_without_a_run(tmp_path):
     path, module = tmp_path / "90_text.ipynb", tmp_path / "module.py"
     code = new_code_cell("1 / 0", id="90-001", execution_count=1)
     book = new_notebook(cells=[code], metadata={"made_with": {"data": "abc"}})
-    refresh.normalise(book, "90")
+    refresh.normalize(book, "90")
     nbformat.write(book, path)
     module.write_text("x = 1")
     assert not refresh.store_text(path), "without git"
@@ -206,11 +206,11 @@ def test_traces_of_the_run_are_removed():
     text = {"cell_type": "markdown", "metadata": {}}
     cells = [text, cell, text | {"id": "07-003"}, text | {"id": "07-003"}]
     notebook = {"cells": cells, "metadata": {}}
-    refresh.normalise(notebook, "07")
+    refresh.normalize(notebook, "07")
     assert [c["id"][-1] for c in notebook["cells"]] == ["1", "2", "3", "4"]
     assert cell["metadata"] == {"tags": ["timing"]}
     cell["metadata"]["jupyter"] = {"source_hidden": True}
-    refresh.normalise(notebook, "07")
+    refresh.normalize(notebook, "07")
     assert cell["metadata"]["tags"] == ["hide-input", "timing"], "folded in the book"
     assert cell["execution_count"] == cell["outputs"][1]["execution_count"] == 1
     assert [o.get("text") for o in cell["outputs"]] == ["a", None, None]

@@ -149,7 +149,7 @@ def with_gaps():
 
 
 def test_the_vocabulary_size_is_the_highest_id_and_one():
-    """Bug B14: ids with gaps made a vocabulary that is too small."""
+    """Ids with gaps made a vocabulary that is too small."""
     special = dict(zip(ROLES, ("<eos>", "<eos>", "<eos>", "<unk>"), strict=True))
     tokenizer = Tokenizer(with_gaps(), special)
     assert tokenizer.vocab_size == 10
@@ -163,7 +163,7 @@ def test_the_vocabulary_size_is_the_highest_id_and_one():
 
 
 def test_a_role_without_token_is_refused():
-    """Bug B14: pad_id was None."""
+    """Pad_id was None."""
     special = dict(zip(ROLES, ("<pad>", "<eos>", "<eos>", "<unk>"), strict=True))
     with pytest.raises(ValueError, match=r"special\['pad'\]='<pad>' is not in the voc"):
         Tokenizer(with_gaps(), special)

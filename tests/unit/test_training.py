@@ -73,7 +73,7 @@ def rates_of(**choices):
 
 @schedules
 def test_every_schedule_rises_by_a_line_and_ends_with_the_run(schedule):
-    """B12: past its end the cosine climbed again, warm-up = steps + 1 divided by 0."""
+    """Past its end the cosine climbed again, warm-up = steps + 1 divided by 0."""
     rates = rates_of(steps=100, warmup_steps=10, schedule=schedule)
     assert rates[:10] == pytest.approx([0.1 * i for i in range(1, 11)])
     for warmup in (0, 1, 8, 9):
@@ -107,7 +107,7 @@ def test_inverse_sqrt_is_the_formula_of_the_paper():
 
 @pytest.mark.parametrize("steps, warmup", [(1, 1), (9, 1), (50, 5), (5000, 100)])
 def test_a_short_run_reaches_its_full_rate(steps, warmup):
-    """B12: a fixed warm-up of 100 kept a run of 50 steps at half of its rate."""
+    """A fixed warm-up of 100 kept a run of 50 steps at half of its rate."""
     assert TrainConfig(steps=steps).warmup_steps == warmup
     assert max(rates_of(steps=steps)) > 0.9
 
@@ -145,7 +145,7 @@ def test_every_parameter_is_in_exactly_one_group():
 
 
 def test_matrices_of_recurrent_cells_are_hidden():
-    """B8: weight_ih_l0 counted as a norm, so it was neither decayed nor Muon's."""
+    """Weight_ih_l0 counted as a norm, so it was neither decayed nor Muon's."""
     model = RecurrentSeq2Seq(9, 9, 8)
     hidden = names_of(model, "hidden")
     matrices = {f"weight_{part}_l0" for part in ("ih", "hh")}
@@ -160,7 +160,7 @@ def test_matrices_of_recurrent_cells_are_hidden():
 
 
 def test_convolutions_train_under_muon():
-    """B8: a weight with three axes stopped Muon."""
+    """A weight with three axes stopped Muon."""
     model = nn.Sequential(nn.Conv1d(3, 4, 1), nn.Linear(5, 5))
     assert names_of(model, "output") == {"0.weight"}
     history = train(
@@ -425,7 +425,7 @@ def test_an_encoder_decoder_learns_to_copy():
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_loss_and_a_module_of_your_own(precision):
-    """B7: a float64 model trained on a float32 batch, then its evaluation stopped."""
+    """A float64 model trained on a float32 batch, then its evaluation stopped."""
 
     def points(step):
         x = torch.randn(8, 3, generator=torch.Generator().manual_seed(step))
@@ -452,7 +452,7 @@ def test_a_loss_and_a_module_of_your_own(precision):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_train_leaves_a_model_where_it_is_and_of_its_type(dtype, monkeypatch):
-    """B1, B2: it moved the caller's model to the best device and cast it."""
+    """It moved the caller's model to the best device and cast it."""
     model = make_model().to(dtype)
     moved = []
     monkeypatch.setattr(nn.Module, "to", lambda *_, **__: moved.append("to"))
@@ -464,7 +464,7 @@ def test_train_leaves_a_model_where_it_is_and_of_its_type(dtype, monkeypatch):
 
 
 def test_mean_loss_is_what_an_evaluation_should_be():
-    """B7: it built graphs, measured with dropout and did not cast a float batch."""
+    """It built graphs, measured with dropout and did not cast a float batch."""
     model, seen = make_model().train(), []
     model.blocks[0].eval()  # a module that its owner keeps in eval mode
 
@@ -621,7 +621,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer):
 
 
 def test_a_finished_run_gives_back_the_weights_and_is_evaluated(tmp_path):
-    """B14: it returned the history of the first call, without an evaluation."""
+    """It returned the history of the first call, without an evaluation."""
     config = replace(CONFIG, steps=4, warmup_steps=1, checkpoint_every=2)
     first, second = make_model(), make_model()
     train(first, batches, config, checkpoints=tmp_path)
@@ -699,7 +699,7 @@ def test_a_finished_run_can_be_made_longer(tmp_path, schedule):
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
-    """B14: a checkpoint was resumed with another loss without a word."""
+    """A checkpoint was resumed with another loss without a word."""
     config = replace(CONFIG, steps=4, warmup_steps=1, checkpoint_every=2)
     train(make_model(), batches, config, checkpoints=tmp_path)
 

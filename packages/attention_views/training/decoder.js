@@ -82,7 +82,7 @@ const makeDecoder = (shape, K) => {
     const gauss = () =>
       Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
     for (const { name, size, values } of parameters) {
-      const inputs = name.startsWith("head") ? C : name.includes("mlp.2") ? F : C;
+      const inputs = name.includes("mlp.2") ? F : C;
       const spread = 1 / Math.sqrt(inputs);
       if (name.includes("emb")) values.forEach((_, i) => (values[i] = 0.1 * gauss()));
       else if (name.includes("norm")) values.fill(name.endsWith("weight") ? 1 : 0);
