@@ -360,7 +360,7 @@ def test_it_is_used_by_keys_alone(page):
     page.keyboard.press("Enter")
     assert page.evaluate(here) == "2" and page.locator("#panel").is_visible()
     page.keyboard.press("ArrowRight")
-    assert page.locator("#panel h2").inner_text() == "How a was chosen"
+    assert page.locator("#panel h2").inner_text() == "Where it says a"
     page.keyboard.press("Escape")
     assert not page.locator("#panel").is_visible()
     assert page.evaluate(here) == "3"
