@@ -45,7 +45,7 @@ FILES = {
     "training.machine": "find_device progress_bar",
     "training.optimizers": "build_optimizers learning_rate_at orthogonalize "
     "set_learning_rate",
-    "views": "show_attention show_bertviz show_bill show_comparison show_frames "
+    "views": "ask show_attention show_bertviz show_bill show_comparison show_frames "
     "show_map show_query show_rotation show_sampling",
 }
 FILE_OF = {name: file for file, names in FILES.items() for name in names.split()}

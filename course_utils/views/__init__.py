@@ -1,5 +1,6 @@
 """Views of the course: a still that is stored, and a page to explore in its place."""
 
+from course_utils.views.asking import ask
 from course_utils.views.attention import (
     show_attention,
     show_bertviz,
@@ -13,6 +14,7 @@ from course_utils.views.rotation import show_rotation
 from course_utils.views.sampling import show_sampling
 
 __all__ = [
+    "ask",
     "show_attention",
     "show_bertviz",
     "show_bill",

@@ -16,6 +16,11 @@ LOST = ".jp-OutputArea-output.jupyter-widgets:not(:has(*))"
 NO_ERROR = f"<style>{LOST} {{display: none}}</style>"
 
 
+def are_wanted() -> bool:
+    """Whether this is a kernel of a notebook that was opened for a learner."""
+    return in_notebook() and os.environ.keys() >= NEEDED
+
+
 def show_with_buttons(
     report: Report,
     asks: Mapping[str, Callable[[], Report]],
@@ -25,7 +30,7 @@ def show_with_buttons(
 
     asks: {kind: what its button adds below}. label: the words on it, now.
     """
-    if not (in_notebook() and os.environ.keys() >= NEEDED):
+    if not are_wanted():
         report.show()
         return
     import ipywidgets

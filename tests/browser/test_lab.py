@@ -117,6 +117,8 @@ from named_mistakes import check, use
 use({str(ROOT / "notebooks" / "exercises")!r})
 check("attention.context", lambda weights, values: weights @ values)
 check("attention.weights", lambda scores: scores / missing)
+from course_utils import ask
+ask(lambda text: print("backwards:", text[::-1], 1 / len(text)), "cat")
 del os.environ[{next(iter(BUTTONS))!r}]
 check("attention.scores", lambda queries, keys: queries)"""
 
@@ -135,6 +137,11 @@ def test_a_verdict_has_buttons_where_the_lab_asks_for_them(
             buttons = page.locator(".jupyter-button")
             all_of_them = ["Solution", "Hint (1 of 3)", "Case", "Solution"]
             expect(buttons).to_have_text(all_of_them)
+            page.get_by_text("backwards: tac").wait_for()
+            page.get_by_placeholder("cat").fill("mouse")
+            page.get_by_text("backwards: esuom").wait_for()
+            page.get_by_placeholder("cat").fill("")
+            page.get_by_text("division by zero").wait_for()
             buttons.nth(1).focus()
             for count, key in enumerate(["Enter", "Space"], 1):
                 page.keyboard.press(key)
@@ -146,7 +153,7 @@ def test_a_verdict_has_buttons_where_the_lab_asks_for_them(
             page.keyboard.press("Control+s")
             expect(page.locator(f"{TAB}.jp-mod-dirty")).to_have_count(0)
         shutil.copy(tmp_path / "page.ipynb", tmp_path / "again.ipynb")
-        with watched(chromium, f"{address}again.ipynb?token=x", errors=2) as page:
+        with watched(chromium, f"{address}again.ipynb?token=x", errors=3) as page:
             lost = page.get_by_text("Error displaying widget")
-            expect(lost).to_have_count(2)
+            expect(lost).to_have_count(3)
             assert not any(one.is_visible() for one in lost.all())
