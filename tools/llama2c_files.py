@@ -20,6 +20,7 @@ def read_transformers(folder):
     """The plain LLaMA in a folder of `transformers`, as ours, and its tokenizer."""
     import transformers
 
+    transformers.utils.logging.disable_progress_bar()  # it takes a moment
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
     settings = {ours: getattr(theirs.config, name) for name, ours in SETTINGS.items()}
     model = LlamaLM(LlamaConfig(**settings)).eval()
