@@ -4,6 +4,8 @@ import math
 
 import torch
 
+from course_utils import positions
+
 
 def sinusoids_by_loops(length, d_model):
     table = torch.zeros(length, d_model)
@@ -46,6 +48,21 @@ def rotary_by_loops(queries, keys, values, start, base):
     return turned(queries), turned(keys), values
 
 
+def table_by_loops(length, head_dim, start, base):
+    cosines, sines = torch.zeros(2, length, head_dim)
+    for t in range(length):
+        for column in range(head_dim):
+            pair = column % (head_dim // 2)
+            angle = (start + t) / base ** (2 * pair / head_dim)
+            cosines[t, column], sines[t, column] = math.cos(angle), math.sin(angle)
+    return cosines, sines
+
+
+def table_of_the_package(length, head_dim, start, base):
+    tables = positions.rotary_table(start + length, head_dim, base)
+    return [table[start:] for table in tables]
+
+
 def alibi_by_einsum(num_heads, query_length, key_length):
     rates = 2 ** torch.linspace(-8 / num_heads, -8, num_heads)
     places = torch.arange(key_length, dtype=rates.dtype)
@@ -64,5 +81,6 @@ RIGHT_ANSWERS = {
             v.clone(),
         ],
     ],
+    "positions.rotary_table": [table_by_loops, table_of_the_package],
     "positions.alibi": [alibi_by_einsum],
 }
