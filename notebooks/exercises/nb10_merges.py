@@ -1,4 +1,4 @@
-"""Exercises of notebook 10: count the pairs, join one.
+"""Exercises of notebook 10: count the pairs, join one, repeat both.
 
 Knows the package's byte pairs. Knows nothing of how an answer is run or shown.
 """
@@ -357,4 +357,141 @@ MERGE = Exercise(
 )
 
 
-EXERCISES = (PAIR_COUNTS, MERGE)
+# --- the loop ----------------------------------------------------------------------
+
+
+def train(words: dict[Word, int], num_merges: int) -> dict[bpe.Pair, int]:
+    """Count, give the most frequent pair the next id, join it everywhere; again."""
+    merges = {}
+    while len(merges) < num_merges and (pairs := pair_counts(words)):
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        new = merges[best] = 260 + len(merges)
+        words = {tuple(bpe.join(w, best, new)): n for w, n in words.items()}
+    return merges
+
+
+def _texts(generator):
+    """Words of letters: with equal counts, with one word, with nothing to join."""
+    drawn = 68 + torch.randperm(26, generator=generator)[:5]
+    a, b, c, d, e = drawn.sort().values.tolist()
+    ties = {(b, c): 2, (a, d): 2, (d, a): 2}
+    many = {(c, a, b): 5, (a, b, d): 3, (d, d, d, d): 2, (b, c): 4, (e,): 9}
+    cases = [(many, 3), (many, 9), (ties, 2), (ties, 3), (many, 0), ({(a,): 3}, 4)]
+    return [*cases, ({(b, a, e, a, e, a): 1, (b, a, e): 1}, 4), (ties, 1)]
+
+
+def _trained(best=None, joined=merge, counted=pair_counts, first=260, least=1):
+    """The loop with another choice, joint, count or number."""
+    lowest = best or (lambda pairs: min(pairs, key=lambda pair: (-pairs[pair], pair)))
+
+    def answer(words, num_merges):
+        merges = {}
+        while len(merges) < num_merges and (pairs := counted(words)):
+            pair = lowest(pairs)
+            if pairs[pair] < least:
+                break
+            new = merges[pair] = first + len(merges)
+            words = {tuple(joined(w, pair, new)): n for w, n in words.items()}
+        return merges
+
+    return answer
+
+
+def _counted_at_the_start(words, num_merges):
+    pairs = pair_counts(words)
+    order = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:num_merges]
+    return {pair: 260 + place for place, pair in enumerate(order)}
+
+
+def _with_counts(words, num_merges):
+    """{pair: how often it stood there when it was joined}."""
+    counts = {}
+    for pair, new in train(words, num_merges).items():
+        counts[pair] = pair_counts(words)[pair]
+        words = {tuple(merge(w, pair, new)): times for w, times in words.items()}
+    return counts
+
+
+TRAIN = Exercise(
+    name="tokens.train",
+    statement="Gives {pair: new id}, at most num_merges, for {word, a tuple of ids: "
+    "how often}. Again and again the most frequent pair, of equals the lowest, gets "
+    "the next id, from 260 on, and is joined everywhere.",
+    takes=("words", "num_merges"),
+    reference=train,
+    cases=_texts,
+    mistakes=(
+        Mistake(
+            name="of equals the first met",
+            function=_trained(lambda pairs: max(pairs, key=pairs.get)),
+            hint="With equal counts you take the pair that you met first. Another "
+            "order of the texts would give another vocabulary.",
+            more="Compare counts first, then the pairs themselves.",
+        ),
+        Mistake(
+            name="of equals the highest",
+            function=_trained(
+                lambda pairs: max(pairs, key=lambda pair: (pairs[pair], pair))
+            ),
+            hint="With equal counts you take the highest pair, and the lowest is "
+            "wanted.",
+            more="One key for both: the larger count, but the smaller pair.",
+        ),
+        Mistake(
+            name="counted only at the start",
+            function=_counted_at_the_start,
+            hint="Your pairs are those of single bytes. A merge makes new pairs and "
+            "takes old ones away.",
+            more="Join the pair in all words before you count again.",
+        ),
+        Mistake(
+            name="each word is counted once",
+            function=_trained(
+                counted=lambda words: pair_counts(dict.fromkeys(words, 1))
+            ),
+            hint="A pair of a rare word weighs as much as one of a frequent word.",
+            more="The dict says how often each word stands in the text.",
+        ),
+        Mistake(
+            name="pairs that occur once are left",
+            function=_trained(least=2),
+            hint="You stop early. A pair that occurs once can still be joined.",
+            more="Two reasons to stop: enough merges, or no pair left.",
+        ),
+        Mistake(
+            name="joined once in each word",
+            function=_trained(joined=_once),
+            hint="“banana” holds the pair twice, and you join one of them.",
+            more="The step of joining that you wrote above does all places.",
+        ),
+        Mistake(
+            name="the ids begin at 256",
+            function=_trained(first=256),
+            hint="The pairs are right. But four special tokens come before the bytes.",
+            more="4 + 256 ids are taken. Which is the first free one?",
+        ),
+        Mistake(
+            name="one merge too many",
+            function=lambda words, num_merges: train(words, num_merges + 1),
+            hint="Count your merges. How many were asked for?",
+            more="When `num_merges` is 0, the dict is empty.",
+        ),
+        Mistake(
+            name="the counts, not the ids",
+            function=_with_counts,
+            hint="The pairs are right. What stands beside each is how often it "
+            "occurred.",
+            more="Encoding wants to know which id a pair becomes.",
+        ),
+    ),
+    hint=(
+        "You have both steps: one counts the pairs of all words, one joins a pair in "
+        "one word.",
+        "Repeat: count, choose, note the new id, and make a new dict of words in which "
+        "the pair is joined.",
+        "Two reasons to stop: there are enough merges, or no word has a pair left.",
+    ),
+)
+
+
+EXERCISES = (PAIR_COUNTS, MERGE, TRAIN)

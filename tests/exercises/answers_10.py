@@ -28,6 +28,35 @@ def merge_by_stack(word, pair, new):
     return tuple(done)
 
 
+def merges_by_lists(words, num_merges):
+    """All words in one list; what is joined leaves a hole, which is swept out."""
+    texts = [[list(word), times] for word, times in words.items()]
+    merges = {}
+    for new in range(260, 260 + num_merges):
+        counts = {}
+        for ids, times in texts:
+            for pair in pairwise(ids):
+                counts[pair] = counts.get(pair, 0) + times
+        if not counts:
+            break
+        most = max(counts.values())
+        best = sorted(pair for pair in counts if counts[pair] == most)[0]
+        merges[best] = new
+        for text in texts:
+            ids = text[0]
+            for place in range(len(ids) - 1):
+                if (ids[place], ids[place + 1]) == best:
+                    ids[place : place + 2] = new, None
+            text[0] = [id for id in ids if id is not None]
+    return merges
+
+
+def merges_of_the_package(words, num_merges):
+    letters = bpe.BytePairs()
+    texts = [letters.decode(w) for w, times in words.items() for _ in range(times)]
+    return bpe.train(texts, 260 + num_merges).made
+
+
 def encode_by_list(word, merges):
     """All merges once, in the order of learning: the same, only slower."""
     for pair, new in merges.items():
@@ -48,6 +77,7 @@ def bits_by_tensors(nats, counts, texts):
 RIGHT_ANSWERS = {
     "tokens.pair_counts": [counts_by_sums],
     "tokens.merge": [merge_by_stack],
+    "tokens.train": [merges_by_lists, merges_of_the_package],
     "tokens.encode": [encode_by_list],
     "tokens.stream": [stream_by_codec],
     "tokens.bits_per_byte": [bits_by_tensors],
