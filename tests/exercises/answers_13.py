@@ -6,6 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from course_utils import TrainConfig, learning_rate_at
+
 
 def perplexity_by_loops(logits, labels):
     losses = []
@@ -70,10 +72,35 @@ def clip_by_pytorch(gradients, most):
     return [weight.grad for weight in weights]
 
 
+def adamw_of_pytorch(weight, gradient, mean, square, step, rate, betas, eps, decay):
+    one = nn.Parameter(weight.clone())
+    one.grad = gradient.clone()
+    adamw = torch.optim.AdamW([one], rate, betas, eps, decay)
+    moments = {"exp_avg": mean.clone(), "exp_avg_sq": square.clone()}
+    adamw.state[one] = {"step": torch.tensor(step - 1.0), **moments}
+    adamw.step()
+    state = adamw.state[one]
+    return one.detach(), state["exp_avg"], state["exp_avg_sq"]
+
+
+def rate_by_angle(step, steps, peak, warmup):
+    if step >= warmup:
+        half = math.pi / 2 * (step - warmup) / (steps + 1 - warmup)
+        return peak * math.cos(half) ** 2
+    return peak - peak * (warmup - step) / warmup
+
+
+def rate_of_the_package(step, steps, peak, warmup):
+    config = TrainConfig(steps=steps, learning_rate=peak, warmup_steps=warmup)
+    return learning_rate_at(step, config)
+
+
 RIGHT_ANSWERS = {
     "training.perplexity": [perplexity_by_loops],
     "training.blocks": [blocks_by_unfold],
     "training.step": [steps_cleared_last],
     "training.accumulate": [accumulated_by_weights],
+    "training.adamw": [adamw_of_pytorch],
+    "training.rate": [rate_by_angle, rate_of_the_package],
     "training.clip": [clip_by_pytorch],
 }
